@@ -8,11 +8,11 @@ from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ckptcost.catalog.files import toml_of
+from ckptcost.catalog.files import require_known, require_text, tables_in, toml_of
 from ckptcost.catalog.grid_hours import unit_of
 from ckptcost.catalog.schema import printable
 from ckptcost.core.units import parse
-from ckptcost.errors import InputError, UnknownName, brief
+from ckptcost.errors import InputError, brief
 
 _HOW = "docs/howto/grid-factors.md shows one"
 _OF_SITE = ("id", "residual", "contract", "note")
@@ -43,18 +43,8 @@ def read_contracts(path: str) -> dict[str, SiteContracts]:
     """By site."""
     raw = toml_of(Path(path), path, start=_HOW)
     try:
-        for key in raw:
-            if key != "site":
-                raise UnknownName("key", str(key), ("site",))
-        tables = raw.get("site")
-        if (
-            not isinstance(tables, list)
-            or not tables
-            or not all(isinstance(each, dict) for each in tables)
-        ):
-            raise InputError("holds no [[site]] tables", remedy=_HOW)
         found: dict[str, SiteContracts] = {}
-        for n, table in enumerate(tables, start=1):
+        for n, table in enumerate(tables_in(raw, "site", _HOW), start=1):
             site = _site(table, f"site.{n}")
             if site.site in found:
                 raise InputError(f"two sites are called {brief(site.site)}")
@@ -66,9 +56,8 @@ def read_contracts(path: str) -> dict[str, SiteContracts]:
 
 def _site(raw: dict[str, Any], key: str) -> SiteContracts:
     try:
-        _only(raw, _OF_SITE, "key of a site")
-        if not isinstance(raw.get("id"), str) or not raw["id"].strip():
-            raise InputError("is missing", key="id")
+        require_known(raw, _OF_SITE, "key of a site")
+        site = require_text(raw, "id")
         contracts = raw.get("contract", [])
         if not isinstance(contracts, list):
             raise InputError("is no table", key="contract", remedy=_HOW)
@@ -79,7 +68,7 @@ def _site(raw: dict[str, Any], key: str) -> SiteContracts:
             if sum(each.share for each in bought if each.begin_s <= at_s < each.end_s) > 1.0 + 1e-9:
                 raise InputError("the shares of the contracts add up to more than all", key="share")
         residual = _factor(raw["residual"], "residual") if "residual" in raw else math.nan
-        return SiteContracts(raw["id"], residual, bought)
+        return SiteContracts(site, residual, bought)
     except InputError as error:
         error.key = ".".join(filter(None, (key, error.key)))
         raise
@@ -89,7 +78,7 @@ def _contract(raw: Any, key: str) -> Bought:
     try:
         if not isinstance(raw, dict):
             raise InputError("is no table", remedy=_HOW)
-        _only(raw, _OF_CONTRACT, "key of a contract")
+        require_known(raw, _OF_CONTRACT, "key of a contract")
         for needed in ("name", "instrument", "share", "factor"):
             if needed not in raw:
                 raise InputError("is missing", key=needed)
@@ -98,17 +87,13 @@ def _contract(raw: Any, key: str) -> Bought:
             raise InputError(
                 f"{brief(raw['share'])} is no share", key="share", remedy='e.g. "60 %"'
             )
-        begin_s, end_s = (_moment(raw.get(name), name) for name in ("from", "until"))
-        begin_s, end_s = (
-            (-math.inf if begin_s is None else begin_s),
-            (math.inf if end_s is None else end_s),
-        )
+        begin_s = _moment(raw.get("from"), "from", -math.inf)
+        end_s = _moment(raw.get("until"), "until", math.inf)
         if not begin_s < end_s:
             raise InputError("ends before it begins", key="until")
-        words = [printable(str(raw[name])) for name in ("name", "instrument")]
         return Bought(
-            words[0],
-            words[1],
+            printable(str(raw["name"])),
+            printable(str(raw["instrument"])),
             share,
             _factor(raw["factor"], "factor"),
             begin_s,
@@ -118,12 +103,6 @@ def _contract(raw: Any, key: str) -> Bought:
     except InputError as error:
         error.key = ".".join(filter(None, (key, error.key)))
         raise
-
-
-def _only(raw: dict[str, Any], known: tuple[str, ...], what: str) -> None:
-    for name in raw:
-        if name not in known:
-            raise UnknownName(what, str(name), known)
 
 
 def _factor(said: Any, key: str) -> float:
@@ -143,11 +122,11 @@ def _factor(said: Any, key: str) -> float:
     return value * scale
 
 
-def _moment(said: Any, key: str) -> float | None:
+def _moment(said: Any, key: str, unsaid: float) -> float:
     """Midnight UTC of a day, or an instant; `until` is the first moment in which it no longer
     holds."""
     if said is None:
-        return None
+        return unsaid
     try:
         when = datetime.fromisoformat(said) if isinstance(said, str) else said
         if isinstance(when, date) and not isinstance(when, datetime):

@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ckptcost.errors import InputError, brief
+from ckptcost.errors import InputError, UnknownName, brief
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -66,22 +66,7 @@ def overlay() -> Path:
 
 def text_of(file: Traversable, shown: str, most_bytes: int = MOST_BYTES, start: str = "") -> str:
     """The file's text; every way it can go wrong becomes one message that names it."""
-    try:
-        if file.is_dir():
-            raise InputError("is a folder", where=shown, remedy="name a file in it")
-        if isinstance(file, Path):
-            _refuse_unread(file, shown, most_bytes)
-        with file.open("rb") as stream:
-            raw = stream.read(most_bytes + 1)
-    except InputError:
-        raise
-    except FileNotFoundError:
-        raise InputError("no such file", where=shown) from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise InputError(
-            f"cannot be read ({reason})", where=shown, remedy="check its name and permissions"
-        ) from None
+    raw = _bytes_of(file, shown, most_bytes)
     if len(raw) > most_bytes:
         raise _too_large(shown, most_bytes)
     if not raw.strip():
@@ -91,6 +76,26 @@ def text_of(file: Traversable, shown: str, most_bytes: int = MOST_BYTES, start: 
     except UnicodeDecodeError:
         raise InputError(
             "is not text in UTF-8", where=shown, remedy="is it the right file?"
+        ) from None
+
+
+def _bytes_of(file: Traversable, shown: str, most_bytes: int) -> bytes:
+    """All of a file, and of one that is too large a byte too many."""
+    try:
+        if file.is_dir():
+            raise InputError("is a folder", where=shown, remedy="name a file in it")
+        if isinstance(file, Path):
+            _refuse_unread(file, shown, most_bytes)
+        with file.open("rb") as stream:
+            return stream.read(most_bytes + 1)
+    except InputError:
+        raise
+    except FileNotFoundError:
+        raise InputError("no such file", where=shown) from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise InputError(
+            f"cannot be read ({reason})", where=shown, remedy="check its name and permissions"
         ) from None
 
 
@@ -136,6 +141,30 @@ def toml_in(text: str, shown: str) -> dict[str, Any]:
         ) from None
     except ValueError as error:
         raise InputError(f"is not valid TOML: {brief(str(error), 200)}", where=shown) from None
+
+
+def tables_in(raw: dict[str, Any], name: str, remedy: str) -> list[dict[str, Any]]:
+    """The [[name]] tables of a document that holds nothing else."""
+    require_known(raw, (name,), "key")
+    tables = raw.get(name)
+    if not (tables and isinstance(tables, list) and all(isinstance(t, dict) for t in tables)):
+        raise InputError(f"holds no [[{name}]] tables", remedy=remedy)
+    return tables
+
+
+def require_known(table: dict[str, Any], names: tuple[str, ...], what: str) -> None:
+    """No key but these; `what` one is called."""
+    for name in table:
+        if name not in names:
+            raise UnknownName(what, str(name), names)
+
+
+def require_text(table: dict[str, Any], key: str) -> str:
+    """The text under a key, which has to be there."""
+    text = table.get(key)
+    if not isinstance(text, str) or not text.strip():
+        raise InputError("is missing", key=key)
+    return text
 
 
 def csv_of(file: Traversable, shown: str, needed: tuple[str, ...]) -> list[dict[str, str]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import math
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ckptcost.catalog.files import text_of, toml_of
+from ckptcost.catalog.files import require_known, require_text, tables_in, text_of, toml_of
 from ckptcost.catalog.schema import flag_value, printable
 from ckptcost.core.units import DAY_S, HOUR_S, parse
 from ckptcost.errors import Argument, InputError, UnknownName, brief
@@ -60,12 +61,7 @@ def read_kinds(path: str) -> tuple[SaidKind, ...]:
     """The `[[kind]]` tables of a file."""
     raw = toml_of(Path(path), path, start=_START)
     try:
-        for key in raw:
-            if key != "kind":
-                raise UnknownName("key", str(key), ("kind",))
-        tables = raw.get("kind")
-        if not (tables and isinstance(tables, list) and all(isinstance(t, dict) for t in tables)):
-            raise InputError("holds no [[kind]] tables", remedy=_START)
+        tables = tables_in(raw, "kind", _START)
         if len(tables) > MOST_KINDS:
             raise InputError(f"has more than {MOST_KINDS} kinds")
         kinds = tuple(_kind(table, f"kind.{i}") for i, table in enumerate(tables, start=1))
@@ -90,11 +86,8 @@ def _check_together(kinds: tuple[SaidKind, ...]) -> None:
 
 def _kind(raw: dict[str, Any], key: str) -> SaidKind:
     try:
-        for name in raw:
-            if name not in _KEYS:
-                raise UnknownName("key of a kind", str(name), _KEYS)
-        if not isinstance(raw.get("name"), str) or not raw["name"].strip():
-            raise InputError("is missing", key="name")
+        require_known(raw, _KEYS, "key of a kind")
+        name = require_text(raw, "name")
         if len({"share", "rate", "every"} & raw.keys()) != 1:
             raise InputError("how often is not said", remedy="give one of share, rate and every")
         tier = raw.get("tier", 1)
@@ -117,7 +110,7 @@ def _kind(raw: dict[str, Any], key: str) -> SaidKind:
         }
         notice_s = _value(raw, "notice", "s")
         return SaidKind(
-            printable(raw["name"]),
+            printable(name),
             share,
             _value(raw, "rate", "per_s"),
             every_s,
@@ -170,12 +163,9 @@ def _trace_of(reader: csv.DictReader[str], path: str, span: str | None, remarks:
     found = _rows_of(reader, column, path, remarks)
     if not found:
         raise InputError("holds no interruption", where=path, remedy="one row each")
+    times_s, kinds = zip(*sorted(found, key=itemgetter(0)), strict=True)
     if column == "timestamp":
-        first = min(time for time, _ in found)
-        found = [(time - first, kind) for time, kind in found]
-    found.sort(key=lambda each: each[0])
-    times_s = tuple(time for time, _ in found)
-    kinds = tuple(kind for _, kind in found)
+        times_s = tuple(time_s - times_s[0] for time_s in times_s)
     return Trace(times_s, kinds if any(kinds) else (), _span_s(times_s, span, path))
 
 

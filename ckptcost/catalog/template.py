@@ -3,6 +3,8 @@ lacks a key."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, WORDS, meaning_of
 
 _HEAD = """\
@@ -135,33 +137,24 @@ def example_of(key: str) -> str:
     return text if text.replace(".", "", 1).isdigit() else f'"{text}"'
 
 
+def _choice(word: str, allowed: tuple[Any, ...]) -> tuple[str, str, str]:
+    """A key that takes one of some words: it, an example, and which there are."""
+    if allowed == (bool,):
+        return word, _WORDS.get(word, "true"), ""
+    if allowed == (str,):
+        return word, _WORDS[word], ""
+    return word, _WORDS.get(word, f'"{allowed[0]}"'), "one of " + ", ".join(map(str, allowed))
+
+
 def template() -> str:
     """The file's text."""
     out = [_HEAD]
     for section in SECTIONS:
         given = _GIVEN.get(section, {})
-        shown = [
-            (
-                word,
-                _WORDS.get(word) or ("true" if allowed == (bool,) else f'"{allowed[0]}"'),
-                (
-                    "one of " + ", ".join(map(str, allowed))
-                    if allowed not in ((str,), (bool,))
-                    else ""
-                ),
-            )
-            for word, allowed in WORDS[section].items()
-        ]
+        shown = [_choice(word, allowed) for word, allowed in WORDS[section].items()]
         shown += [(key, example_of(key), meaning_of(section, key)) for key in KEYS[section]]
-        whole = bool(given)
-        out.append(
-            f"\n{'' if whole else '# '}[{section}]"
-            + (
-                "    # only one of " + ", ".join((*CADENCES, "optimal"))
-                if section == "policy"
-                else ""
-            )
-        )
+        cadences = "    # only one of " + ", ".join((*CADENCES, "optimal"))
+        out.append(f"\n{'' if given else '# '}[{section}]{cadences if section == 'policy' else ''}")
         for key, example, meaning in shown:
             line = f"{key} = {given.get(key, example)}"
             out.append(

@@ -43,9 +43,6 @@ class Grid(NamedTuple):
     """what is said where there is no row"""
 
 
-_first = itemgetter(0)
-
-
 def sorted_by(grid: Grid, head_id: str, down: bool = False) -> Grid:
     """Rows by one column; unknown ones last in either direction, rows alike in the order they had.
 
@@ -62,18 +59,13 @@ def sorted_by(grid: Grid, head_id: str, down: bool = False) -> Grid:
     place = next((i for i, head in enumerate(grid.heads) if head.id == head_id), None)
     if place is None:
         return grid
-
-    numbers: list[tuple[float, int]] = []
-    words: list[tuple[str, int]] = []
-    unknown: list[int] = []
-    for number, row in enumerate(grid.rows):
+    known: list[tuple[tuple[bool, float | str], Row]] = []
+    unknown: list[Row] = []
+    for row in grid.rows:
         value = (row.order or row.cells)[place]
         if value is None or value != value:  # NaN is as unknown
-            unknown.append(number)
-        elif isinstance(value, str):
-            words.append((value, number))
+            unknown.append(row)
         else:
-            numbers.append((value, number))
-    kinds = (words, numbers) if down else (numbers, words)
-    told = [n for kind in kinds for _, n in sorted(kind, key=_first, reverse=down)]
-    return grid._replace(rows=[grid.rows[n] for n in (*told, *unknown)])
+            known.append(((isinstance(value, str), value), row))  # numbers, then words
+    known.sort(key=itemgetter(0), reverse=down)
+    return grid._replace(rows=[*(row for _, row in known), *unknown])
