@@ -135,21 +135,20 @@ def _pick(claim: Claim, slots: Slots, name: str, without: str = "") -> Fact | No
     derived = [
         fact
         for (what, _), fact in slots.items()
-        if what == name and not fact.at_most and name not in fact.uses and without not in fact.uses
+        if what == name and not fact.at_most and fact.uses.isdisjoint((name, without))
     ]
     stated = claim.stated.get(name) if name != without else None
-    if stated is not None:
-        derived = [
-            fact
-            for fact in derived
-            if stated.soft and not fact.soft and fact.allowed.within(stated.allowed)
-        ]
-    best = min(derived, key=lambda fact: (fact.soft, len(fact.uses)), default=None)
-    if best is None and stated is not None:
-        return Fact(
-            stated.printed, stated.allowed, frozenset([name]), stated.soft, unit=stated.unit
-        )
-    return best
+    if stated is None:
+        return min(derived, key=lambda fact: (fact.soft, len(fact.uses)), default=None)
+    firm = [
+        fact
+        for fact in derived
+        if stated.soft and not fact.soft and fact.allowed.within(stated.allowed)
+    ]
+    as_stated = Fact(
+        stated.printed, stated.allowed, frozenset([name]), stated.soft, unit=stated.unit
+    )
+    return min(firm, key=lambda fact: len(fact.uses), default=as_stated)
 
 
 def _derive_fact(
@@ -209,29 +208,32 @@ def derive(claim: Claim) -> Slots:
 def verdict_of(stated: Stated, fact: Fact) -> tuple[Word, str, float]:
     """Verdict, how, and how many times the nearest ends differ."""
     if fact.at_most:
-        if stated.allowed.low <= fact.allowed.high * (1 + 1e-9):
-            return (
-                CONSISTENT,
-                "at most" if stated.printed.low <= fact.printed.high * (1 + 1e-9) else "rounding",
-                math.nan,
-            )
-        return INCONSISTENT, "apart", _factor(stated.printed.low, fact.printed.high)
-    excluded = (
-        stated.strict == "low" and fact.allowed.high <= stated.allowed.low * (1 + 1e-9)
-    ) or (stated.strict == "high" and fact.allowed.low >= stated.allowed.high * (1 - 1e-9))
-    if stated.allowed.meets(fact.allowed) and not excluded:
+        return _verdict_at_most(stated, fact)
+    if stated.allowed.meets(fact.allowed) and not _is_excluded(stated, fact):
         if fact.printed.within(stated.allowed):
             return CONSISTENT, "inside", math.nan
-        return (
-            CONSISTENT,
-            "overlaps" if stated.printed.meets(fact.printed) else "rounding",
-            math.nan,
-        )
+        how = "overlaps" if stated.printed.meets(fact.printed) else "rounding"
+        return CONSISTENT, how, math.nan
     if stated.printed.meets(fact.printed):
         return INCONSISTENT, "touches", 1.0
     if fact.printed.low > stated.printed.high:
         return INCONSISTENT, "apart", _factor(fact.printed.low, stated.printed.high)
     return INCONSISTENT, "apart", _factor(stated.printed.low, fact.printed.high)
+
+
+def _verdict_at_most(stated: Stated, fact: Fact) -> tuple[Word, str, float]:
+    """The fact is the most that it could be."""
+    if stated.allowed.low > fact.allowed.high * (1 + 1e-9):
+        return INCONSISTENT, "apart", _factor(stated.printed.low, fact.printed.high)
+    is_met = stated.printed.low <= fact.printed.high * (1 + 1e-9)
+    return CONSISTENT, "at most" if is_met else "rounding", math.nan
+
+
+def _is_excluded(stated: Stated, fact: Fact) -> bool:
+    """They meet only in the end that "over" or "less than" leaves out."""
+    if stated.strict == "low":
+        return fact.allowed.high <= stated.allowed.low * (1 + 1e-9)
+    return stated.strict == "high" and fact.allowed.low >= stated.allowed.high * (1 - 1e-9)
 
 
 def _factor(larger: float, smaller: float) -> float:
@@ -244,13 +246,9 @@ def _checks(claim: Claim, slots: Slots) -> list[Verdict]:
     found: dict[frozenset[str], Verdict] = {}
     need_not: dict[frozenset[str], Verdict] = {}
     for relation in RELATIONS:
-        both = [
-            name for name in relation.forms if name in claim.stated and (name, relation.id) in slots
-        ]
-        if not both:
+        target = _target(claim, slots, relation)
+        if target is None:
             continue
-        # the approximate one is held against the firm ones, the claim's own against the context
-        target = min(both, key=lambda name: (name in claim.shared, slots[name, relation.id].soft))
         fact, stated = slots[target, relation.id], claim.stated[target]
         together = fact.uses | {target}
         if together <= claim.shared:
@@ -263,14 +261,27 @@ def _checks(claim: Claim, slots: Slots) -> list[Verdict]:
             need_not.setdefault(together, verdict)
         elif together not in found or _says_it_better(verdict, found[together]):
             found[together] = verdict
-    # where no law that has to hold says it
-    found |= {together: each for together, each in need_not.items() if together not in found}
-    reached = frozenset[str]().union(*found)
+    for together, verdict in need_not.items():  # where no law that has to hold says it
+        found.setdefault(together, verdict)
+    reached = claim.shared.union(*found)
     return [*found.values()] + [
         Verdict(claim.id, name, stated, None, NOT_DERIVABLE, "", unit=QUANTITIES[name].unit)
         for name, stated in claim.stated.items()
-        if name not in reached and name not in claim.shared
+        if name not in reached
     ]
+
+
+def _target(claim: Claim, slots: Slots, relation: Relation) -> str | None:
+    """What is both stated and derived: the approximate one is held against the firm ones, the
+    claim's own against the context."""
+    both = [
+        name for name in relation.forms if name in claim.stated and (name, relation.id) in slots
+    ]
+    return min(
+        both,
+        key=lambda name: (name in claim.shared, slots[name, relation.id].soft),
+        default=None,
+    )
 
 
 def _says_it_better(verdict: Verdict, other: Verdict) -> bool:
@@ -303,25 +314,7 @@ def _of_formula(
     held: CheckedFormula, claims: Mapping[str, Claim], slots: Mapping[str, Slots]
 ) -> tuple[Fact, str]:
     """The value of a formula over claims, and its unit."""
-    facts: dict[str, Fact] = {}
-    for name in held.that.names:
-        owner, dot, quantity = name.partition(".")
-        if not dot:
-            raise InputError(
-                f"{name!r} names no claim",
-                remedy="write CLAIM.QUANTITY, e.g. nas.energy; claims: " + ", ".join(claims),
-            )
-        if owner not in claims:
-            raise UnknownName("claim", owner, claims)
-        if quantity not in QUANTITIES:
-            raise UnknownName("quantity", quantity, QUANTITIES)
-        fact = _pick(claims[owner], slots[owner], quantity)
-        if fact is None:
-            raise InputError(
-                f"{name} is neither stated nor follows",
-                remedy=f"state {quantity}, or what it follows from, in claim {owner!r}",
-            )
-        facts[name] = fact
+    facts = {name: _fact_named(name, claims, slots) for name in held.that.names}
 
     def amount(name: str, part: str) -> ExpressionValue:
         return ExpressionValue(
@@ -350,6 +343,26 @@ def _of_formula(
     return Fact(value.range, allowed, uses, soft, False, held.that.text, "", of), unit
 
 
+def _fact_named(name: str, claims: Mapping[str, Claim], slots: Mapping[str, Slots]) -> Fact:
+    owner, dot, quantity = name.partition(".")
+    if not dot:
+        raise InputError(
+            f"{name!r} names no claim",
+            remedy="write CLAIM.QUANTITY, e.g. nas.energy; claims: " + ", ".join(claims),
+        )
+    if owner not in claims:
+        raise UnknownName("claim", owner, claims)
+    if quantity not in QUANTITIES:
+        raise UnknownName("quantity", quantity, QUANTITIES)
+    fact = _pick(claims[owner], slots[owner], quantity)
+    if fact is None:
+        raise InputError(
+            f"{name} is neither stated nor follows",
+            remedy=f"state {quantity}, or what it follows from, in claim {owner!r}",
+        )
+    return fact
+
+
 def unit_of_formula(held: CheckedFormula, claims: Sequence[Claim]) -> str:
     """The unit of a formula's value, before what is stated of it is read."""
     owners = {name.partition(".")[0] for name in held.that.names}
@@ -363,9 +376,13 @@ def unit_of_formula(held: CheckedFormula, claims: Sequence[Claim]) -> str:
 def audit(sheet: Sheet) -> Audit:
     """Every verdict on a sheet, and everything that follows from it."""
     claims = {claim.id: claim for claim in sheet.claims}
-    slots = {claim.id: derive(claim) for claim in sheet.claims}
-    verdicts = [verdict for claim in sheet.claims for verdict in _checks(claim, slots[claim.id])]
-    follows = [follow for claim in sheet.claims for follow in _follows(claim, slots[claim.id])]
+    slots: dict[str, Slots] = {}
+    verdicts: list[Verdict] = []
+    follows: list[Follow] = []
+    for claim in sheet.claims:
+        slots[claim.id] = derive(claim)
+        verdicts += _checks(claim, slots[claim.id])
+        follows += _follows(claim, slots[claim.id])
     used: set[str] = set()
     for held in sheet.held:
         fact, unit = _of_formula(held, claims, slots)

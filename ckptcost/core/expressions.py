@@ -67,7 +67,8 @@ class Formula(NamedTuple):
 
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?:\s*(?P<unit>%|[A-Za-z$]+)(?![\w.(]))?"
+    r"\s*(?:(?P<number>(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"(?:\s*(?P<unit>%|[A-Za-z$]+)(?![\w.(]))?"
     r"|(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)|(?P<mark>[-+*/^(),]))"
 )
 
@@ -249,20 +250,22 @@ def _value(
         case ("call", name, parts):
             return _call_function(name, [_value(part, lookup, text) for part in parts], text)
     mark, left, right = tree[0], _value(tree[1], lookup, text), _value(tree[2], lookup, text)
-    if mark in "+-":
-        if left.dims != right.dims:
-            doing = "added to" if mark == "+" else "taken from"
-            first, second = (dimension_words(right.dims), dimension_words(left.dims))
-            raise UnitError(
-                f"{first} cannot be {doing} {second} in {brief(text)}",
-                remedy="both sides need the same unit",
-            )
-        return ExpressionValue(
-            left.range + right.range if mark == "+" else left.range - right.range, left.dims
-        )
     if mark == "*":
         return ExpressionValue(left.range * right.range, _dims(left.dims, 1, right.dims, 1))
-    return ExpressionValue(left.range / right.range, _dims(left.dims, 1, right.dims, -1))
+    if mark == "/":
+        return ExpressionValue(left.range / right.range, _dims(left.dims, 1, right.dims, -1))
+    return _added(mark, left, right, text)
+
+
+def _added(mark: str, left: ExpressionValue, right: ExpressionValue, text: str) -> ExpressionValue:
+    if left.dims != right.dims:
+        doing = "added to" if mark == "+" else "taken from"
+        raise UnitError(
+            f"{dimension_words(right.dims)} cannot be {doing} {dimension_words(left.dims)}"
+            f" in {brief(text)}",
+            remedy="both sides need the same unit",
+        )
+    return ExpressionValue(left.range + (right.range if mark == "+" else -right.range), left.dims)
 
 
 def _dims(left: Dims, times: int, right: Dims = (), also: int = 0) -> Dims:
