@@ -242,14 +242,18 @@ def _in_flight(marks: Sequence[Mark], died_s: float) -> str:
     """Whether its job died while it was being written: then what is there of it is a piece."""
     if not marks or any(mark.name in _WHOLE for mark in marks) or not marks[0].t_s <= died_s:
         return ""
-    told_safe = any(
-        mark.name == "durable" and (mark.by != OUTSIDE or mark.detail.get("how") == "fsync")
-        for mark in marks
-    )
-    if told_safe or _mark_text(marks, "of") == "load":
+    if _was_told_safe(marks) or _mark_text(marks, "of") == "load":
         return ""
     written_s = [mark.t_s for mark in marks if mark.name == "written"]
     return DIED if not written_s or max(written_s) >= died_s - AT_ONCE_S else ""
+
+
+def _was_told_safe(marks: Sequence[Mark]) -> bool:
+    """By who wrote it, or by an fsync that was seen."""
+    return any(
+        mark.name == "durable" and (mark.by != OUTSIDE or mark.detail.get("how") == "fsync")
+        for mark in marks
+    )
 
 
 def _mark_text(marks: Sequence[Mark], key: str) -> str:

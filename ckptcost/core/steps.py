@@ -57,12 +57,9 @@ def ends_of(marks: Iterable[Mark], origin_ns: int, rank: int | None = None) -> F
     array([1. , 2.2])
     """
     seen = sorted(marks, key=lambda mark: mark.t_s)
-    said = Counter({mark.rank: 0 for mark in seen})
-    for mark in seen:
-        said[mark.rank] += len(_ends_s(mark, origin_ns))
-    if not said:
+    if not seen:
         return np.empty(0)
-    mine = min(said, key=lambda each: (-said[each], each)) if rank is None else rank
+    mine = _most_told_rank(seen, origin_ns) if rank is None else rank
     ends: list[float] = []
     last_s = -inf
     for mark in seen:
@@ -75,6 +72,13 @@ def ends_of(marks: Iterable[Mark], origin_ns: int, rank: int | None = None) -> F
                 ends.append(end_s)
                 last_s = end_s
     return np.array(ends)
+
+
+def _most_told_rank(marks: Iterable[Mark], origin_ns: int) -> int:
+    said: Counter[int] = Counter()
+    for mark in marks:
+        said[mark.rank] += len(_ends_s(mark, origin_ns))
+    return min(said, key=lambda rank: (-said[rank], rank))
 
 
 def _ends_s(mark: Mark, origin_ns: int) -> list[float]:
@@ -149,9 +153,7 @@ def stalls(ends_s: Floats, windows: Sequence[Window], usual: StepPace) -> list[E
     OTHERS_STALL, or why the stall is not known.
     """
     begin, end = _steps(ends_s)
-    held = np.array(
-        [stall if (stall := _stall(window)) else (nan, nan) for window in windows]
-    ).reshape(-1, 2)
+    held = np.array([_stall(window) or (nan, nan) for window in windows]).reshape(-1, 2)
     found = []
     for window, (since_s, until_s) in zip(windows, held, strict=True):
         if window.begin_s is None or window.returned_s is None:
@@ -162,18 +164,20 @@ def stalls(ends_s: Floats, windows: Sequence[Window], usual: StepPace) -> list[E
             continue
         mine = (begin < until_s) & (end > since_s)
         first, last = begin[mine], end[mine]
-        if (
-            not len(first)
-            or first[0] > since_s
-            or last[-1] < until_s
-            or (first[1:] != last[:-1]).any()
-        ):
+        if not _reach(first, last, since_s, until_s):
             found.append(absent("STEPS_MISSING"))
         elif np.count_nonzero((held[:, 0] < last[-1]) & (held[:, 1] > first[0])) > 1:
             found.append(absent("OTHERS_STALL"))
         else:
             found.append(_longer(last - first, usual))
     return found
+
+
+def _reach(begin: Floats, end: Floats, since_s: float, until_s: float) -> bool:
+    """Whether steps follow each other from before a stretch until after it."""
+    if not len(begin) or begin[0] > since_s or end[-1] < until_s:
+        return False
+    return bool((begin[1:] == end[:-1]).all())
 
 
 def _longer(taken_s: Floats, usual: StepPace) -> Estimate:
