@@ -84,11 +84,14 @@ def rhythm_of(s: Scenario, plan: outcome.Plan, third: Save | None, interval_s: N
     cycle = timing.backpressure(interval_s, saved, p, drag_s, busy_s)
     lags_s: tuple[Number, ...] = (saved.lag_s,)
     stalls_s: list[Number] = []
+    everies: list[int] = []
     per = 1.0
     for tier, every in ((second, p.second_every), (third, p.third_every)):
         if tier is None:
             stalls_s.append(0.0)
+            everies.append(0)
             continue
+        everies.append(round(float(every)))
         per = per * float(every)
         if p.mode == "async":
             stalls_s.append(0.0)
@@ -103,9 +106,9 @@ def rhythm_of(s: Scenario, plan: outcome.Plan, third: Save | None, interval_s: N
         drag_s,
         cycle.stall_s - cycle.blocked_s if alone else cycle.stall_s,
         p.in_flight * cycle.blocked_s if alone else 0.0 * cycle.blocked_s,
-        round(float(p.second_every)) if second is not None else 0,
+        everies[0],
         stalls_s[0],
-        round(float(p.third_every)) if third is not None else 0,
+        everies[1],
         stalls_s[1],
         lags_s,
         p.in_flight,

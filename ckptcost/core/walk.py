@@ -80,12 +80,7 @@ def walk(
         if event and event % PACE_EVENTS == 0 and under_way.is_hopeless(event):
             raise EndlessError
         if note is not None and event % 16 == 0:
-            try:
-                note(len(kind_keys) - float(np.sum(1.0 - under_way.progress())))
-            except Enough as stop:
-                stop.runs, stop.ended = under_way.result, np.ones(len(kind_keys), dtype=bool)
-                stop.ended[under_way.at] = False
-                raise
+            under_way.tell(note)
     raise EndlessError
 
 
@@ -122,6 +117,16 @@ class _Walk:
             **zeros,
             by_kind=np.zeros_like(self.by_kind),
         )
+
+    def tell(self, note: Callable[[float], None]) -> None:
+        """How many are done, parts of runs counted."""
+        count = len(self.result.finished)
+        try:
+            note(count - float(np.sum(1.0 - self.progress())))
+        except Enough as stop:
+            stop.runs, stop.ended = self.result, np.ones(count, dtype=bool)
+            stop.ended[self.at] = False
+            raise
 
     def progress(self) -> Floats:
         """How far each run has come that still goes on: to the end of its work, or to its limit."""
@@ -376,35 +381,19 @@ class _Walk:
     ) -> Any:
         """The newest copy that is left becomes the start; returns the stall of saves that a warning
         left time for."""
-        job, rhythm = self.job, self.job.rhythm
         begun_s = self.usable_s[0]
-        emergency_s: Any = 0.0
         usable = [
             here if _is_zero(lag_s) else self._place(np.maximum(self._line(up_s - lag_s), 0.0))
-            for lag_s in rhythm.lags_s
+            for lag_s in self.job.rhythm.lags_s
         ]
         for tier, then in enumerate(usable):
             ends_s = then.ends_s[tier]
             self.usable_s[tier] = np.where(ends_s > begun_s, ends_s, self.usable_s[tier])
         level = self.level
         if self.tiers > 1:
-            needs = np.array([each.level for each in job.kinds])[kind]
+            needs = np.array([each.level for each in self.job.kinds])[kind]
             level = np.where(going, np.where(was_up, needs, np.maximum(level, needs)), 0)
-        if any(each.notice_s > 0 for each in job.kinds):
-            notice_s = np.array([each.notice_s for each in job.kinds])[kind]
-            takes_s = _by(level, job.emergency_s)
-            warned = going & was_up & (notice_s >= takes_s)
-            emergency_s = np.where(
-                warned, np.minimum(takes_s, np.maximum(job.limit_s - self.clock_s, 0.0)), 0.0
-            )
-            saved = warned & (emergency_s == takes_s)  # the limit may cut it short
-            self.sums["stall_s"] += emergency_s
-            self.clock_s = self.clock_s + emergency_s
-            for tier in range(self.tiers):
-                self.usable_s[tier] = np.where(saved & (level >= tier), at_s, self.usable_s[tier])
-                self.sums[_WRITES[tier]] += np.where(
-                    warned & (level == tier), _part(emergency_s, takes_s), 0.0
-                )
+        emergency_s = self._save_at_notice(level, kind, going & was_up, at_s)
         if self.tiers > 1:
             back_s = _by(
                 level, [np.maximum.reduce(self.usable_s[tier:]) for tier in range(self.tiers)]
@@ -414,6 +403,29 @@ class _Walk:
             ]
         self.level, self.kind = level, kind
         self.start = self._place(self.usable_s[0])
+        return emergency_s
+
+    def _save_at_notice(
+        self, level: NDArray[np.intp], kind: Any, running: NDArray[np.bool_], at_s: Floats
+    ) -> Any:
+        """Saves that a warning leaves time for; returns their stall."""
+        job = self.job
+        notices_s = np.array([each.notice_s for each in job.kinds])
+        if not (notices_s > 0).any():
+            return 0.0
+        takes_s = _by(level, job.emergency_s)
+        warned = running & (notices_s[kind] >= takes_s)
+        emergency_s = np.where(
+            warned, np.minimum(takes_s, np.maximum(job.limit_s - self.clock_s, 0.0)), 0.0
+        )
+        saved = warned & (emergency_s == takes_s)  # the limit may cut it short
+        self.sums["stall_s"] += emergency_s
+        self.clock_s = self.clock_s + emergency_s
+        for tier in range(self.tiers):
+            self.usable_s[tier] = np.where(saved & (level >= tier), at_s, self.usable_s[tier])
+            self.sums[_WRITES[tier]] += np.where(
+                warned & (level == tier), _part(emergency_s, takes_s), 0.0
+            )
         return emergency_s
 
     def _down(self, kind: Any, going: NDArray[np.bool_]) -> Any:
