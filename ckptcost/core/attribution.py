@@ -202,10 +202,6 @@ def mean_w(energy: Energy, length_s: float) -> Energy:
     )
 
 
-def _plain_w(joules: Joules, domain: str, quiet: Stretch) -> Energy:
-    return mean_w(spent(joules, domain, [quiet]), quiet[1] - quiet[0])
-
-
 def training_power(
     joules: Joules, curve: Curve | None, domain: str, quiet: Stretch, over_s: float
 ) -> Energy:
@@ -215,8 +211,8 @@ def training_power(
     The range holds what any time as long as the drain, or as half of the stretch, took in it, and
     the joules' own range besides.
     """
-    mean = _plain_w(joules, domain, quiet)
     begin_s, end_s = quiet
+    mean = mean_w(spent(joules, domain, [quiet]), end_s - begin_s)
     long_s = min(over_s, (end_s - begin_s) / 2)
     if curve is None or not mean.known or long_s <= 0:
         return mean

@@ -100,34 +100,34 @@ _COUNT = {
     "trillion": 1e12,
 }
 
-UNITS: Final[dict[str, tuple[Dims, str]]] = {
-    # suffix of a name -> its dimensions, and an example a person can copy
-    "bytes_per_param": ((("bytes", 1),), "14 B"),
-    "usd_per_gpu_s": ((("gpu", -1), ("s", -1), ("usd", 1)), "2.50 USD/GPU-h"),
-    "usd_per_byte_s": ((("bytes", -1), ("s", -1), ("usd", 1)), "0.023 USD/GB-month"),
-    "usd_per_byte": ((("bytes", -1), ("usd", 1)), "0.0032 USD/GiB"),
-    "usd_per_request": ((("request", -1), ("usd", 1)), "0.005 USD/1000 requests"),
-    "usd_per_j": ((("j", -1), ("usd", 1)), "0.09 USD/kWh"),
-    "usd_per_s": ((("s", -1), ("usd", 1)), "12 USD/h"),
-    "kgco2e_per_gpu_s": ((("gpu", -1), ("kgco2e", 1), ("s", -1)), "33 g/GPU-h"),
-    "kgco2e_per_j": ((("j", -1), ("kgco2e", 1)), "384 g/kWh"),
-    "l_per_j": ((("j", -1), ("l", 1)), "1.8 L/kWh"),
-    "j_per_byte": ((("bytes", -1), ("j", 1)), "139 J/GB"),
-    "failures_per_gpu_s": ((("gpu", -1), ("s", -1)), "0.42 /1000 GPU-days"),
-    "failures_per_node_s": ((("node", -1), ("s", -1)), "3.8 /1000 node-days"),
-    "failures_per_s": ((("s", -1),), "0.1 /day"),
-    "bytes_per_s": ((("bytes", 1), ("s", -1)), "30 GB/s"),
-    "files_per_s": ((("file", 1), ("s", -1)), "5000 files/s"),
-    "per_s": ((("s", -1),), "1 /day"),
-    "gpu_s": ((("gpu", 1), ("s", 1)), "100 GPU-h"),
-    "bytes": ((("bytes", 1),), "2 TB"),
-    "kgco2e": ((("kgco2e", 1),), "12 kgCO2e"),
-    "l": ((("l", 1),), "500 L"),
-    "usd": ((("usd", 1),), "100 USD"),
-    "s": ((("s", 1),), "30 min"),
-    "w": ((("j", 1), ("s", -1)), "700 W"),
-    "j": ((("j", 1),), "3 kWh"),
-    "": ((), "0.5"),
+_EXAMPLES = {
+    # suffix of a name -> an example a person can copy, which says what its dimensions are
+    "bytes_per_param": "14 B",
+    "usd_per_gpu_s": "2.50 USD/GPU-h",
+    "usd_per_byte_s": "0.023 USD/GB-month",
+    "usd_per_byte": "0.0032 USD/GiB",
+    "usd_per_request": "0.005 USD/1000 requests",
+    "usd_per_j": "0.09 USD/kWh",
+    "usd_per_s": "12 USD/h",
+    "kgco2e_per_gpu_s": "33 g/GPU-h",
+    "kgco2e_per_j": "384 g/kWh",
+    "l_per_j": "1.8 L/kWh",
+    "j_per_byte": "139 J/GB",
+    "failures_per_gpu_s": "0.42 /1000 GPU-days",
+    "failures_per_node_s": "3.8 /1000 node-days",
+    "failures_per_s": "0.1 /day",
+    "bytes_per_s": "30 GB/s",
+    "files_per_s": "5000 files/s",
+    "per_s": "1 /day",
+    "gpu_s": "100 GPU-h",
+    "bytes": "2 TB",
+    "kgco2e": "12 kgCO2e",
+    "l": "500 L",
+    "usd": "100 USD",
+    "s": "30 min",
+    "w": "700 W",
+    "j": "3 kWh",
+    "": "0.5",
 }
 
 _NUMBER = re.compile(
@@ -174,7 +174,7 @@ def _atom(word: str) -> tuple[float, dict[str, int]]:
     raise UnitError(f"unknown unit {brief(word)}")
 
 
-def _unit(text: str) -> tuple[float, dict[str, int]]:
+def _unit(text: str) -> tuple[float, Dims]:
     """Factor to base units and dimensions of a unit expression such as "MB/s/TiB" or "USD/1000
     requests".
 
@@ -203,7 +203,7 @@ def _unit(text: str) -> tuple[float, dict[str, int]]:
         for name, power in parts.items():
             dims[name] = dims.get(name, 0) + sign * power
         at = found.end()
-    return factor, {name: power for name, power in dims.items() if power}
+    return factor, tuple(sorted((name, power) for name, power in dims.items() if power))
 
 
 def parse(text: str | float | int, unit: str) -> float:
@@ -233,7 +233,7 @@ def parse(text: str | float | int, unit: str) -> float:
         raise UnitError(
             f"{brief(text)}: {error.problem}", remedy=f"write e.g. {example!r}"
         ) from None
-    if tuple(sorted(dims.items())) != wanted:
+    if dims != wanted:
         raise UnitError(
             f"{brief(text)} is {_dimension_words(dims)}, expected {unit or 'a plain number'}",
             remedy=f"write e.g. {example!r}",
@@ -272,19 +272,18 @@ def _number_and_unit(text: str, example: str) -> tuple[float, str]:
     return _finite(float(digits.replace("_", "")), text), rest
 
 
-def _dimension_words(dims: dict[str, int]) -> str:
-    key = tuple(sorted(dims.items()))
+def _dimension_words(dims: Dims) -> str:
     plain = next(
         (
             unit
             for unit, (known, _) in UNITS.items()
-            if known == key and unit not in ("bytes_per_param", "failures_per_s")
+            if known == dims and unit not in ("bytes_per_param", "failures_per_s")
         ),
         None,
     )
     if plain == "":
         return "a plain number"
-    return plain or " ".join(f"{name}^{power}" if power != 1 else name for name, power in key)
+    return plain or " ".join(f"{name}^{power}" if power != 1 else name for name, power in dims)
 
 
 def _finite(value: float, text: str) -> float:
@@ -295,6 +294,13 @@ def _finite(value: float, text: str) -> float:
     if not math.isfinite(value):
         raise UnitError(f"{brief(text)} is not a finite number")
     return value
+
+
+UNITS: Final[dict[str, tuple[Dims, str]]] = {
+    unit: (_unit(_number_and_unit(example, example)[1])[1], example)
+    for unit, example in _EXAMPLES.items()
+}
+"""suffix of a name -> its dimensions, and an example a person can copy"""
 
 
 def to_mw(power_w: Any) -> Any:
