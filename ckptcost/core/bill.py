@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ckptcost.core import energy, money
 from ckptcost.core.domain import Boundary, Number, Scenario, Tier
 from ckptcost.core.lines import KINDS, OF_THE_JOB, Cause, Ledger
-from ckptcost.core.numeric import is_unknown, isnan, or_otherwise, times, where
+from ckptcost.core.numeric import any_of, is_unknown, isnan, or_otherwise, times, where
 from ckptcost.core.quantities import LineField, derivation
 from ckptcost.core.timing import Save, nodes_of
 
@@ -57,7 +57,7 @@ class Bill(NamedTuple):
         return where(has_no_total(parts), float("nan"), total)
 
     def unknown(self, quantity: LineField, ledger: Ledger = "marginal") -> tuple[str, ...]:
-        return tuple(line.id for line in self.of(ledger) if _any(isnan(getattr(line, quantity))))
+        return tuple(line.id for line in self.of(ledger) if any_of(isnan(getattr(line, quantity))))
 
     def line(self, line_id: str) -> Line:
         return next(line for line in self.lines if line.id == line_id)
@@ -78,10 +78,6 @@ def has_no_total(parts: Iterable[tuple[Any, bool]]) -> Any:
         if needed:
             lacking = lacking | missing
     return nothing | lacking
-
-
-def _any(flag: object) -> bool:
-    return bool(flag.any()) if hasattr(flag, "any") else bool(flag)
 
 
 class Spent(NamedTuple):

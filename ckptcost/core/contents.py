@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import inf, isfinite, nan
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from ckptcost.core.channels import Mark
@@ -160,15 +161,10 @@ def by_window(marks: Iterable[Mark], windows: Sequence[Window]) -> list[list[Mar
     for mark in marks:
         starts = uses.get(mark.window, [])
         if starts:
-            last = (
-                bisect_right(starts, mark.t_s, key=_since_s) - 1
-            )  # a name may be used for every save of a run
+            # a name may be used for every save of a run
+            last = bisect_right(starts, mark.t_s, key=itemgetter(0)) - 1
             mine[starts[max(last, 0)][1]].append(mark)
     return mine
-
-
-def _since_s(use: tuple[float, int]) -> float:
-    return use[0]
 
 
 def first_s(window: Window) -> float:

@@ -86,6 +86,11 @@ def isnan(x: Any) -> Any:
     return x != x if _plain(x) else np.isnan(x)
 
 
+def any_of(flag: Any) -> bool:
+    """Whether one flag, or any of many, is set."""
+    return bool(flag.any()) if hasattr(flag, "any") else bool(flag)
+
+
 def or_otherwise(x: Any, otherwise: Any) -> Any:
     """x where it is known, else `otherwise`."""
     if type(x) is float:

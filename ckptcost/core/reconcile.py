@@ -292,7 +292,8 @@ def _leave_covered(
 
 
 def _name_and_number(channel: Channel) -> tuple[str, str]:
-    return channel.kind_of_domain, _number(channel)
+    number = channel.domain.partition(":")[2].partition(".")[0]  # `0` of `cpu:0.die1`
+    return channel.kind_of_domain, number
 
 
 def _names(channel: Channel) -> tuple[str, ...]:
@@ -300,11 +301,6 @@ def _names(channel: Channel) -> tuple[str, ...]:
     device, a GPU's UUID is."""
     unique = channel.kind_of_domain == "gpu" and channel.device.startswith("GPU-")
     return (_device(channel), channel.device) if unique else (_device(channel),)
-
-
-def _number(channel: Channel) -> str:
-    """`0` of `cpu:0.die1`."""
-    return channel.domain.partition(":")[2].partition(".")[0]
 
 
 def _covers(channel: Channel) -> set[str]:

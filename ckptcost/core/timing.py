@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ckptcost.core.domain import UNLIMITED, Checkpoint, Cluster, Number, Policy, Tier
-from ckptcost.core.numeric import ceil, isnan, maximum, minimum, or_otherwise, ratio, where
+from ckptcost.core.numeric import any_of, ceil, isnan, maximum, minimum, or_otherwise, ratio, where
 from ckptcost.core.size import full_bytes, mean_load_bytes, mean_save_bytes
 
 
@@ -161,7 +161,7 @@ def save(
         snapshot_s = copy_s(moved_bytes, cluster.gpus, copied, checkpoint.straggler_factor)
         stall_s = tier.planning_s + or_otherwise(policy.snapshot_s, snapshot_s)
         lag_s = setup_s + behind_s
-        if staged and _some(cluster.staging_budget_bytes != UNLIMITED):
+        if staged and any_of(cluster.staging_budget_bytes != UNLIMITED):
             spilled_s = spilled_fraction(checkpoint, cluster, policy) * behind_s
             stall_s, lag_s = stall_s + spilled_s, lag_s - spilled_s
     else:
@@ -204,10 +204,6 @@ def load_s(checkpoint: Checkpoint, tier: Tier, cluster: Cluster) -> Number:
 def _absent(amount: Number) -> bool:
     """Not known of any: nothing needs to be computed with it."""
     return isinstance(amount, float) and amount != amount
-
-
-def _some(flag: Any) -> bool:
-    return bool(flag.any()) if hasattr(flag, "any") else bool(flag)
 
 
 class Cycle(NamedTuple):
