@@ -77,7 +77,7 @@ def windows_of(marks: Iterable[Mark]) -> list[Window]:
                 name, number = f"{label} #{number}", number + 1
             taken.add(name)
             windows.append(_window(name, label, spans))
-    return sorted(windows, key=lambda window: (_first_s(window.spans), window.name))
+    return sorted(windows, key=_by_first_mark)
 
 
 def _in_time(marks: list[Mark]) -> list[Mark]:
@@ -95,6 +95,10 @@ def _in_time(marks: list[Mark]) -> list[Mark]:
         if seen:
             seen |= {mark.name for mark in after}
     return ordered
+
+
+def _by_first_mark(window: Window) -> tuple[float, str]:
+    return min(min(span.at_s.values()) for span in window.spans), window.name
 
 
 def _about_begin(instant: list[Mark], seen: set[str]) -> tuple[list[Mark], list[Mark], list[Mark]]:
@@ -161,10 +165,6 @@ def _span(rank: int, at_s: dict[str, float], odd: list[Flag]) -> Span:
     span = Span(rank, at_s)
     storage, disorder = _storage(span.begin_s, at_s, span.durable_s, span.returned_s)
     return span._replace(storage=storage, flags=tuple(dict.fromkeys(odd + disorder)))
-
-
-def _first_s(spans: Iterable[Span]) -> float:
-    return min(min(span.at_s.values()) for span in spans)
 
 
 def _together(spans: list[Span]) -> list[list[Span]]:

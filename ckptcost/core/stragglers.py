@@ -98,18 +98,14 @@ def stragglers_of(
         waits_s = last_s[:, None] - done_s
         wait_s[rows] = waits_s
         in_turn = np.argsort(done_s, axis=1)
-        each_s = _each_s(np.take_along_axis(done_s, in_turn, axis=1))
+        returned_s = np.take_along_axis(done_s, in_turn, axis=1)
+        # time between returns, divided by the nodes that are not done yet
+        each_s: Floats = np.diff(returned_s, axis=1) / np.arange(returned_s.shape[1] - 1, 0, -1)
         ordered = np.take_along_axis(rows, in_turn, axis=1)
         for rate, waits, blames in ((gpus, wait_gpu_s, blamed_gpu_s), (stall_w, wait_j, blamed_j)):
             waits[rows] = _times(waits_s, rate[rows])
             blames[ordered] = _blames(each_s, rate[ordered])
     return found
-
-
-def _each_s(done_s: Floats) -> Floats:
-    """Time between returns, divided by the nodes that are not done yet."""
-    nodes = done_s.shape[1]
-    return np.diff(done_s, axis=1) / np.arange(nodes - 1, 0, -1)
 
 
 def _blames(each_s: Floats, rate: Floats) -> Floats:
