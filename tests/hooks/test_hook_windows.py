@@ -633,7 +633,7 @@ def test_at_the_end_of_everything(tmp_path):
     import sys
 
     script = """
-import threading, time, atexit, ckptcost
+import threading, atexit, ckptcost
 class Late:
     def __del__(self):
         with ckptcost.window("late"): pass
@@ -644,9 +644,11 @@ def goes_on():
     while True:
         with ckptcost.window("on"): pass
         ckptcost.step()
+        went.set()
+went = threading.Event()
 threading.Thread(target=goes_on, daemon=True).start()
 atexit.register(lambda: ckptcost.begin("atexit").returned())
-time.sleep(0.05)
+went.wait(30)
 """
     from ckptcost.hooks.listener import Listener
 
