@@ -115,6 +115,7 @@ def test_utilisation_that_stays_contradicts_nothing():
     )
 
 
+@pytest.mark.sampled
 def test_no_stall_anywhere_is_ever_confirmed():
     """Marks that lie: the machine trains all the while, and its steps dip by 180 W each second."""
     lies = [Mark(40.0 + 1e-3 * n, name, "lie") for n, name in enumerate(("begin", "returned"))]

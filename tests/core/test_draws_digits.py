@@ -26,6 +26,7 @@ def ends(resolved, world, samples, seed, name):
     return np.quantile(values, (0.05, 0.95))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", ["sync", "async"])
 @pytest.mark.parametrize("preset", PRESETS)
 def test_two_digits_of_a_range_hold(preset, mode):

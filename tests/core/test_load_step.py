@@ -85,6 +85,7 @@ def holds(found, truth):
 SENSORS = [(0.02, 10, 2.0, 12, 0.001), (0.1, 24, 2.0, 12, 0.002), (1.0, 24, 5.0, 7, 0.006)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("jitter_s", [0.0, 0.03])
 @pytest.mark.parametrize("lag_s", [0.0, 0.03, 0.06, 0.1])
 @pytest.mark.parametrize(("tick_s", "seeds", "phase_s", "phases", "most_s"), SENSORS)

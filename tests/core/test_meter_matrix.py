@@ -26,6 +26,7 @@ MATRIX = loaded()
 CASES = list(MATRIX.cases())
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES, ids=[f"{case.group}: {case.name}" for case in CASES])
 def test_nine_of_ten_intervals_hold_the_truth(case):
     row = MATRIX.row_of(case, 2, 3)["all"]

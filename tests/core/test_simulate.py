@@ -139,6 +139,7 @@ def z_scores(shape: str, count: int = 20) -> dict[str, list[float]]:
     return found
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("shape", SHAPES)
 def test_means_meet_the_closed_form(shape):
     """20 random scenarios each, within 3 standard errors.
