@@ -14,7 +14,7 @@ from ckptcost.core.attribution import Baseline, attribute_energy
 from ckptcost.core.channels import Channel, Mark, Series, series
 from ckptcost.core.contents import by_window, first_s
 from ckptcost.core.phases import windows_of
-from ckptcost.core.reconcile import Energy, LeftOut, _covers, _number, chosen
+from ckptcost.core.reconcile import Energy, LeftOut, _covers, _name_and_number, chosen
 
 
 def polled(seed: int, every_s: float, until_s: float = 40.0, jitter_s: float = 0.0) -> Series:
@@ -307,17 +307,15 @@ def plain_left_out(channels, has_value):
         for n, c in enumerate(channels)
         if c.quantity in ("energy_j", "power_w") and n not in left
     }
-    answer = {(c.kind_of_domain, _number(c)) for c in kept.values()}
+    answer = {_name_and_number(c) for c in kept.values()}
     silent = {
-        (channels[n].kind_of_domain, _number(channels[n]))
-        for n, out in left.items()
-        if out.why == "NO_VALUE"
+        _name_and_number(channels[n]) for n, out in left.items() if out.why == "NO_VALUE"
     } - answer
     for place in sorted(kept, key=lambda place: (-len(_covers(kept[place])), place)):
         for other, channel in kept.items():
             alone = (
                 channel.kind_of_domain != "gpu"
-                and (kept[place].kind_of_domain, _number(channel)) in silent
+                and (kept[place].kind_of_domain, _name_and_number(channel)[1]) in silent
             )
             here = place not in left and other not in left and other != place
             if here and channel.kind_of_domain in _covers(kept[place]) and not alone:
