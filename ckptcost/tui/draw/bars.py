@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ckptcost.present.chart import Bar, Bars
 from ckptcost.tui.draw.canvas import Canvas, Line, Look, shortened
@@ -22,61 +22,74 @@ def draw_bars(bars: Bars, width: int, height: int, look: Look) -> list[Line]:
         return []
     canvas = Canvas(width, height)
     if not bars.rows:
-        canvas.put(
-            max(height - 1, 0) // 2, max(width - len(bars.empty), 0) // 2, bars.empty, "muted"
-        )
+        canvas.put((height - 1) // 2, max(width - len(bars.empty), 0) // 2, bars.empty, "muted")
         return canvas.lines()
     top = 1 if bars.title and height > 2 else 0
     if top:
         canvas.put(0, 0, shortened(bars.title, width, look.plain), "title")
-    below = [line for line in (_LEGEND if len(bars.names) > 1 else "", bars.note) if line]
-    while below and top + len(below) + len(bars.rows) > height:
-        below.pop()
-    shown = list(bars.rows[: height - top - len(below)])
-    if len(shown) < len(bars.rows) and len(shown) > 1:
-        shown.pop()
+    shown = bars.rows[: height - top]
+    if 1 < len(shown) < len(bars.rows):
+        shown = shown[:-1]
         canvas.put(top + len(shown), 0, f" {len(bars.rows) - len(shown)} more", "muted")
-    _rows(canvas, bars, shown, top, look)
-    row = top + len(shown) + (len(shown) < len(bars.rows))
-    for line in below:
+    begin, end = _put_words(canvas, bars, shown, top, look)
+    _put_bars(canvas, bars, shown, top, begin, end, look)
+    room = max(height - top - len(bars.rows), 0)
+    for row, line in enumerate(_below(bars)[:room], start=top + len(bars.rows)):
         if line is _LEGEND:
             _legend(canvas, row, bars.names, look)
         else:
             canvas.put(row, 0, shortened(line, width, look.plain), "muted")
-        row += 1
     return canvas.lines()
 
 
 _LEGEND = "\0"
 
 
+def _below(bars: Bars) -> list[str]:
+    """The most wanted line first."""
+    return [line for line in (_LEGEND if len(bars.names) > 1 else "", bars.note) if line]
+
+
 def rows_needed(bars: Bars) -> int:
     """Lines that show all of it."""
-    return (
-        max(len(bars.rows), 1)
-        + bool(bars.title)
-        + bool(bars.rows) * ((len(bars.names) > 1) + bool(bars.note))
-    )
+    return bool(bars.title) + (len(bars.rows) + len(_below(bars)) if bars.rows else 1)
 
 
-def _rows(canvas: Canvas, bars: Bars, shown: Sequence[Bar], top: int, look: Look) -> None:
-    marked = any(bar.tone == "best" for bar in bars.rows)
-    indent = 1 if marked else 0
+def _put_words(
+    canvas: Canvas, bars: Bars, shown: Sequence[Bar], top: int, look: Look
+) -> tuple[int, int]:
+    """Labels and amounts; between which columns there is room for the bars."""
+    indent = int(_has_best(bars))
     labels = min(max(len(bar.label) for bar in bars.rows), canvas.width // 3)
     texts = max(len(bar.text) for bar in bars.rows)
-    begin = indent + labels + 1
-    room = canvas.width - begin - texts - 1
-    scale = axis_of(bars.rows, bars.log)
-    series = "other" if marked and not bars.names else "series"  # beside the best one's colour
     for row, bar in enumerate(shown, start=top):
         ink = bar.tone if bar.tone in ("best", "muted", "bad", "warn") else ""
         if bar.tone == "best":
             canvas.put(row, 0, ">" if look.plain else "\u25b8", "best")
         canvas.put(row, indent, shortened(bar.label, labels, look.plain), ink)
-        if room >= _LEAST_BAR and scale is not None:
-            for at, text, part_ink in pieces(bar, scale, room, look, series):
-                canvas.put(row, begin + at, text, part_ink)
         canvas.put(row, canvas.width - len(bar.text), bar.text, ink)
+    return indent + labels + 1, canvas.width - texts - 1
+
+
+def _has_best(bars: Bars) -> bool:
+    return any(bar.tone == "best" for bar in bars.rows)
+
+
+def _put_bars(
+    canvas: Canvas, bars: Bars, shown: Sequence[Bar], top: int, begin: int, end: int, look: Look
+) -> None:
+    scale = axis_of(bars.rows, bars.log)
+    if end - begin < _LEAST_BAR or scale is None:
+        return
+    zero = "|" if look.plain else "\u2502"
+    # beside the best one's colour
+    series = "other" if _has_best(bars) and not bars.names else "series"
+    for row, bar in enumerate(shown, start=top):
+        if scale.low < 0 < scale.high:  # a part that reaches over it hides it
+            at = min(math.floor(_place(scale, 0.0, end - begin) + 0.5), end - begin - 1)
+            canvas.put(row, begin + at, zero, "axis")
+        for at, text, ink in _pieces(bar, scale, end - begin, look, series):
+            canvas.put(row, begin + at, text, ink)
 
 
 def _legend(canvas: Canvas, row: int, names: Sequence[str], look: Look) -> None:
@@ -119,42 +132,33 @@ def axis_of(rows: Sequence[Bar], log: bool = False) -> Scale | None:
     return Scale(low, high) if 0 < high - low < math.inf else None
 
 
-def pieces(
-    bar: Bar, scale: Scale, room: int, look: Look, series: str = "series"
-) -> list[tuple[int, str, str]]:
+def _pieces(
+    bar: Bar, scale: Scale, room: int, look: Look, series: str
+) -> Iterator[tuple[int, str, str]]:
     """Where each part of a bar stands: column, characters, ink. Ends are rounded on the common
     axis, so that the length of the whole is right and neighbours touch."""
-    found: list[tuple[int, str, str]] = []
-    parts = [part for part in bar.parts if math.isfinite(part.begin) and math.isfinite(part.end)]
-    for index, part in enumerate(bar.parts):
-        if part not in parts:
-            continue
-        ink = part.tone or (bar.tone if len(bar.parts) == 1 else "") or f"{series}-{index % 8 + 1}"
+    parts = [
+        (index, part)
+        for index, part in enumerate(bar.parts)
+        if math.isfinite(part.begin) and math.isfinite(part.end)
+    ]
+    own = bar.tone if len(bar.parts) == 1 else ""
+    for index, part in parts:
         begin, end = sorted((_place(scale, part.begin, room), _place(scale, part.end, room)))
-        fill = _fill(index, look)
-        if fill == FILLS[0] and part is parts[-1]:
-            text_begin = math.floor(begin + 0.5)
-            text = _with_eighths(text_begin, end)
-            if not text and part.end != part.begin:
-                text = _EIGHTHS[0]  # something is not nothing
-            found.append((min(text_begin, room - 1), text, ink))
-            continue
-        first, last = math.floor(begin + 0.5), math.floor(end + 0.5)
-        if last == first and len(parts) == 1 and part.end != part.begin:
-            first, last = min(first, room - 1), min(first, room - 1) + 1
-        found.append((first, fill * (last - first), ink))
-    if scale.low < 0 < scale.high:
-        zero = min(math.floor(_place(scale, 0.0, room) + 0.5), room - 1)
-        if not any(at <= zero < at + len(text) for at, text, _ in found):
-            found.append((zero, "|" if look.plain else "\u2502", "axis"))
-    return [each for each in found if each[1]]
+        fill, first = _fill(index, look), math.floor(begin + 0.5)
+        least = int(part.begin != part.end)  # something is not nothing
+        if fill == FILLS[0] and part is parts[-1][1]:
+            text = _with_eighths(max(math.floor((end - first) * 8 + 0.5), least))
+        else:
+            whole = math.floor(end + 0.5) - first
+            text = fill * (max(whole, least) if len(parts) == 1 else whole)
+        yield min(first, room - 1), text, part.tone or own or f"{series}-{index % 8 + 1}"
 
 
 def _place(scale: Scale, value: float, room: int) -> float:
     return max(min(scale.at(value), 1.0), 0.0) * room
 
 
-def _with_eighths(begin: int, end: float) -> str:
-    eighths = max(math.floor((end - begin) * 8 + 0.5), 0)
+def _with_eighths(eighths: int) -> str:
     whole, rest = divmod(eighths, 8)
     return FILLS[0] * whole + (_EIGHTHS[rest - 1] if rest else "")
