@@ -32,42 +32,12 @@ class Spans(NamedTuple):
     bottoms: Ints
 
 
-class _Runs(NamedTuple):
-    """Neighbouring points of one column, as rows; what comes before a run is joined to it unless
-    there is a gap between them."""
-
-    spans: Spans
-    firsts: Floats
-    lasts: Floats
-    joined: NDArray[np.bool_]
-
-
 def spans(curves: Sequence[Points], x: Scale, y: Scale, columns: int, rows: int) -> Spans:
     """What to paint of curves on `columns` by `rows` dots. A value that is not a number, or has no
-    place on a log axis, is a gap.
-
-    All curves are taken through at once, as one long row of points with a gap between two curves.
-    """
+    place on a log axis, is a gap."""
     import numpy as np
 
-    seen = [points.within(x.low, x.high, around=1) for points in curves]
-    xs, ys = (
-        np.concatenate(each) if seen else np.zeros(0)
-        for each in ([e.xs for e in seen], [e.ys for e in seen])
-    )
-    curve = np.repeat(np.arange(len(seen)), [len(points.xs) for points in seen])
-    fine = drawable(ys, y.log) & drawable(xs, x.log)
-    around = None
-    if any(points.lows is not points.ys for points in seen):
-        around = tuple(
-            np.concatenate(each) for each in ([e.lows for e in seen], [e.highs for e in seen])
-        )
-    gap = curve[1:] != curve[:-1]
-    if not fine.all():
-        kept = np.flatnonzero(fine)
-        xs, ys, curve = xs[kept], ys[kept], curve[kept]
-        around = None if around is None else (around[0][kept], around[1][kept])
-        gap = (kept[1:] - kept[:-1] > 1) | (curve[1:] != curve[:-1])
+    (xs, ys, lows, highs), curve, gap = _in_one_row(curves, x, y)
     if not len(xs):
         none = np.zeros(0, np.int64)
         return Spans(none, none, none, none)
@@ -76,28 +46,46 @@ def spans(curves: Sequence[Points], x: Scale, y: Scale, columns: int, rows: int)
         _cut_at_the_edges(across, down, gap, columns)
         places = np.floor(across + 0.5).astype(np.int64)
         least = most = down
-        if around is not None:
+        if lows is not ys:
             inside = (places >= 0) & (places < columns)
-            least, most = ((1 - _along(side, y)) * (rows - 1) for side in around)
             least, most = (
-                np.where(inside & drawable(of, y.log), side, down)
-                for of, side in zip(around, (least, most), strict=True)
+                np.where(inside & drawable(side, y.log), (1 - _along(side, y)) * (rows - 1), down)
+                for side in (lows, highs)
             )
+        # neighbours of one column are a run, joined to what comes before it where there is no gap
         begins = np.flatnonzero((places[1:] != places[:-1]) | gap) + 1
         joined = np.concatenate(([False], ~gap[begins - 1]))
         begins = np.concatenate(([0], begins))
         ends = np.concatenate((begins[1:], [len(places)])) - 1
-        tops, bottoms = (
+        runs = Spans(
+            curve[begins],
+            places[begins],
             _whole(np.minimum.reduceat(most, begins)),
             _whole(np.maximum.reduceat(least, begins)),
         )
-        runs = _Runs(
-            Spans(curve[begins], places[begins], tops, bottoms),
-            _near(down[begins]),
-            _near(down[ends]),
-            joined,
-        )
-        return _touching(runs, columns)
+        return _touching(runs, _near(down[begins]), _near(down[ends]), joined, columns)
+
+
+def _in_one_row(
+    curves: Sequence[Points], x: Scale, y: Scale
+) -> tuple[Points, Ints, NDArray[np.bool_]]:
+    """What of all curves can be drawn, as one long row of points that is taken through at once: of
+    which curve each is, and whether there is a gap behind it, as there is between two curves."""
+    import numpy as np
+
+    seen = [points.within(x.low, x.high, around=1) for points in curves]
+    thinned = any(points.lows is not points.ys for points in seen)
+    row = [np.concatenate(each) for each in [*zip(*seen, strict=True)][: 4 if thinned else 2]]
+    curve = np.repeat(np.arange(len(seen)), [len(points.xs) for points in seen])
+    gap = curve[1:] != curve[:-1]
+    fine = drawable(row[1], y.log) & drawable(row[0], x.log)
+    if not fine.all():
+        kept = np.flatnonzero(fine)
+        row, curve = [each[kept] for each in row], curve[kept]
+        gap = (kept[1:] - kept[:-1] > 1) | (curve[1:] != curve[:-1])
+    xs, ys, *around = row
+    lows, highs = around or (ys, ys)
+    return Points(xs, ys, lows, highs), curve, gap
 
 
 def _cut_at_the_edges(across: Floats, down: Floats, gap: NDArray[np.bool_], columns: int) -> None:
@@ -138,12 +126,14 @@ def _whole(rows: Floats) -> Ints:
     return np.floor(_near(rows) + 0.5).astype(np.int64)
 
 
-def _touching(runs: _Runs, columns: int) -> Spans:
-    """Runs with straight lines over the columns between them, each made long enough to touch the
-    one before."""
+def _touching(
+    runs: Spans, firsts: Floats, lasts: Floats, joined: NDArray[np.bool_], columns: int
+) -> Spans:
+    """Runs, each from the row of its first point to that of its last, with straight lines over the
+    columns between them, and made long enough to touch the one before."""
     import numpy as np
 
-    (curves, places, tops, bottoms), joined = runs.spans, runs.joined
+    curves, places, tops, bottoms = runs
     steps = np.ones(len(places), np.int64)
     steps[1:][joined[1:]] = (places[1:] - places[:-1])[joined[1:]]
     total = int(steps.sum())
@@ -152,8 +142,7 @@ def _touching(runs: _Runs, columns: int) -> Spans:
         step = np.arange(total) - (np.cumsum(steps) - steps)[of] + 1
         arrived = step == steps[of]
         level = _whole(
-            runs.lasts[of - 1]
-            + (runs.firsts - runs.lasts[np.arange(-1, len(steps) - 1)])[of] * step / steps[of]
+            lasts[of - 1] + (firsts - lasts[np.arange(-1, len(steps) - 1)])[of] * step / steps[of]
         )
         places = places[of] - steps[of] + step
         tops, bottoms = np.where(arrived, tops[of], level), np.where(arrived, bottoms[of], level)
