@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ckptcost.present.chart import Band, Chart, Curve, Dot, Rule
-from ckptcost.tui.draw import braille, plain
 from ckptcost.tui.draw.canvas import INK_IDS, PLAIN_SHADE, SHADE, Canvas, Look, shortened
 from ckptcost.tui.draw.points import Points, drawable
+from ckptcost.tui.draw.raster import MARKS, braille, dots_of_cell, plain
 from ckptcost.tui.draw.scale import Scale
 from ckptcost.tui.draw.spans import spans
 
@@ -82,9 +82,9 @@ def draw_bands(canvas: Canvas, bands: Sequence[Band], frame: Frame, look: Look) 
 
 def cells_of(band: Band, frame: Frame, look: Look) -> tuple[int, int] | None:
     """The columns that it covers, None where it is not in the picture."""
-    across = plain.ACROSS if look.plain else braille.ACROSS
     if not (band.end >= frame.x.low and band.begin <= frame.x.high):
         return None
+    across, _ = dots_of_cell(look.plain)
     begin = frame.x.cell(max(band.begin, frame.x.low), frame.columns, across)
     if band.end >= frame.x.high:
         return begin, frame.columns
@@ -133,15 +133,15 @@ def draw_curves(
     if not order:
         return
     every = inks_of(curves)
-    across, down = (plain.ACROSS, plain.DOWN) if look.plain else (braille.ACROSS, braille.DOWN)
+    across, down = dots_of_cell(look.plain)
     found = spans(
         [points[i] for i in order], frame.x, frame.y, frame.columns * across, frame.rows * down
     )
     if look.plain:
         marks = "".join(mark_of(i) for i in order) if len(order) > 1 else ""
-        lines, owners = plain.plain(found, len(order), frame.columns, frame.rows, marks)
+        lines, owners = plain(found, len(order), frame.columns, frame.rows, marks)
     else:
-        lines, owners = braille.braille(found, len(order), frame.columns, frame.rows)
+        lines, owners = braille(found, len(order), frame.columns, frame.rows)
     inks = bytes([0, *(INK_IDS[every[i]] for i in order)]).ljust(256, b"\0")
     for row, (line, owned) in enumerate(zip(lines, owners, strict=True), start=frame.top):
         if any(owned):
@@ -150,7 +150,7 @@ def draw_curves(
 
 def mark_of(index: int) -> str:
     """What a curve is drawn with where there is nothing but letters."""
-    return plain.MARKS[index % len(plain.MARKS)]
+    return MARKS[index % len(MARKS)]
 
 
 def _dots(canvas: Canvas, dots: Sequence[Dot], frame: Frame, look: Look) -> None:

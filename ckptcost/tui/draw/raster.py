@@ -1,9 +1,12 @@
-"""Curves as dots in cells."""
+"""Curves as dots in cells: in braille or, for terminals that draw nothing else, in letters, one
+curve in thirds of a line and several with a mark each. What draws them returns lines of text, and
+for each of their cells who owns it, counted from 1; where curves meet, the first one lies on
+top."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ckptcost.tui.draw.spans import Spans
 
@@ -11,20 +14,46 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Cells = NDArray[np.uint8]
 
-class Cells(NamedTuple):
-    """A picture's cells, row after row: which of their dots are set, and by whom, counted from 1; 0
-    where nothing is."""
+_Weights = Sequence[Sequence[int]]
+_BRAILLE: _Weights = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+_THIRDS: _Weights = ((1,), (2,), (4,))
+"""the bits of a cell's dots, row by row"""
+BRAILLE = " " + "".join(chr(0x2800 + mask) for mask in range(1, 256))
+"""by mask; nothing is a blank, which terminals draw quicker than an empty braille cell"""
+THIRDS = " '-=.|=|"
+"""by mask of the top, middle and bottom third"""
+MARKS = "*+xo#@%&"
+"""by curve, where there are several"""
 
-    masks: NDArray[np.uint8]
-    owners: NDArray[np.uint8]
+
+def dots_of_cell(plain: bool) -> tuple[int, int]:
+    """How many a cell has across, and how many down."""
+    weights = _THIRDS if plain else _BRAILLE
+    return len(weights[0]), len(weights)
 
 
-def cells(
-    spans: Spans, curves: int, width: int, height: int, weights: Sequence[Sequence[int]]
-) -> Cells:
-    """`weights` are the bits of a cell's dots, row by row. Where curves meet, the first one owns
-    the cell."""
+def braille(spans: Spans, curves: int, width: int, height: int) -> tuple[list[str], list[bytes]]:
+    """Cells of two dots across and four down."""
+    masks, owners = _cells(spans, curves, width, height, _BRAILLE)
+    return _texts(masks, BRAILLE), [row.tobytes() for row in owners]
+
+
+def plain(
+    spans: Spans, curves: int, width: int, height: int, marks: str = ""
+) -> tuple[list[str], list[bytes]]:
+    """With a mark for each curve, or in thirds of a line where there are none."""
+    masks, owners = _cells(spans, curves, width, height, _THIRDS)
+    lines = _texts(owners, " " + marks) if marks else _texts(masks, THIRDS)
+    return lines, [row.tobytes() for row in owners]
+
+
+def _cells(
+    spans: Spans, curves: int, width: int, height: int, weights: _Weights
+) -> tuple[Cells, Cells]:
+    """A picture's cells, row after row: which of their dots are set, and by whom; 0 where nothing
+    is."""
     import numpy as np
 
     down, across = len(weights), len(weights[0])
@@ -49,10 +78,10 @@ def cells(
             masks |= split[:, :, at_row, :, at_column] * np.uint8(bit)
     merged = np.bitwise_or.reduce(masks, axis=0)
     owners = np.where(merged != 0, (masks != 0).argmax(axis=0) + 1, 0).astype(np.uint8)
-    return Cells(merged, owners)
+    return merged, owners
 
 
-def texts(masks: NDArray[np.uint8], glyphs: str) -> list[str]:
+def _texts(masks: Cells, glyphs: str) -> list[str]:
     """A line of text for each row of masks."""
     import numpy as np
 

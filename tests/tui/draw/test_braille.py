@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckptcost.present.chart import Curve
-from ckptcost.tui.draw.braille import braille
 from ckptcost.tui.draw.points import points_of
+from ckptcost.tui.draw.raster import braille
 from ckptcost.tui.draw.scale import Scale
 from ckptcost.tui.draw.spans import spans
 

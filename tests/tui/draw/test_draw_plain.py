@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from ckptcost.present.chart import Curve
-from ckptcost.tui.draw.plain import ACROSS, DOWN, plain
 from ckptcost.tui.draw.points import points_of
+from ckptcost.tui.draw.raster import dots_of_cell, plain
 from ckptcost.tui.draw.scale import Scale
 from ckptcost.tui.draw.spans import spans
 
 
 def drawn(curves: list[Curve], width: int, height: int, marks: str = "") -> str:
     x, y = Scale(0.0, 10.0), Scale(0.0, 10.0)
-    found = spans(points_of(curves), x, y, width * ACROSS, height * DOWN)
+    across, down = dots_of_cell(plain=True)
+    found = spans(points_of(curves), x, y, width * across, height * down)
     return "\n".join(line.rstrip() for line in plain(found, len(curves), width, height, marks)[0])
 
 
