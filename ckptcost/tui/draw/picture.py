@@ -24,7 +24,7 @@ _ONE_LINE_AXIS = 6
 class Picture(NamedTuple):
     lines: list[Line]
     frame: Frame | None = None
-    """None where words stand instead of a picture"""
+    """None where words stand instead of a picture, and of more than one chart"""
 
 
 def draw_chart(chart: Chart, width: int, height: int, look: Look) -> Picture:

@@ -45,14 +45,6 @@ _LINE, _UNDER_LINE, _PLAIN_LINE = "\u2594", "\u2587", "-"
 """a level: in the open, and as the gap that a lower block leaves"""
 
 
-class Swatch(NamedTuple):
-    """One piece of a legend."""
-
-    mark: str
-    label: str
-    ink: str
-
-
 def inks_of_fill(chart: Chart) -> tuple[tuple[str, str], ...]:
     if chart.filled == "each":
         names = [f"series-{index % 8 + 1}" for index in range(len(chart.curves))]
@@ -60,19 +52,18 @@ def inks_of_fill(chart: Chart) -> tuple[tuple[str, str], ...]:
     return STACK if chart.main else BYTES
 
 
-def legend_of(chart: Chart, look: Look) -> list[Swatch]:
-    """What the areas are, where the left axis does not say it."""
+def _legend_of(chart: Chart, look: Look) -> list[tuple[str, str, str]]:
+    """What the areas are, where the left axis does not say it: mark, words and ink of each."""
     if chart.filled != "stack" or not (chart.main or len(chart.curves) > 1):
         return []
     marks = _PLAIN if look.plain else _BARE if look.shaded else (BLOCKS[8],) * 2
     found = [
-        Swatch(marks[index], curve.label, inks[0])
-        for index, (curve, inks) in enumerate(zip(chart.curves, inks_of_fill(chart), strict=False))
+        (mark, curve.label, ink)
+        for mark, curve, (ink, _) in zip(marks, chart.curves, inks_of_fill(chart), strict=False)
         if curve.label
     ]
     if chart.level is not None:
-        mark = _PLAIN_LINE if look.plain else _LINE
-        found.append(Swatch(mark, chart.level.label, "muted"))
+        found.append((_PLAIN_LINE if look.plain else _LINE, chart.level.label, "muted"))
     return found
 
 
@@ -88,11 +79,7 @@ def draw_fill(
     import numpy as np
 
     draw_bands(canvas, [band._replace(label="") for band in bands], frame, look)
-    glows = np.zeros(frame.columns, bool)
-    for band in bands:
-        cells = cells_of(band, frame, look) if band.kind == "save" else None
-        if cells is not None:
-            glows[cells[0] : cells[1]] = True
+    glows = _glowing(bands, frame, look)
     levels = [_by_column(each, frame) for each in points]
     inks = inks_of_fill(chart)
     if chart.filled == "each":
@@ -113,6 +100,17 @@ def draw_fill(
         _level(canvas, chart.level.at, frame, look)
     if chart.main:
         _name_bands(canvas, bands, frame, look)
+
+
+def _glowing(bands: Sequence[Band], frame: Frame, look: Look) -> Cells:
+    """Which columns lie within a checkpoint."""
+    import numpy as np
+
+    glows = np.zeros(frame.columns, bool)
+    for band in bands:
+        if band.kind == "save" and (cells := cells_of(band, frame, look)):
+            glows[cells[0] : cells[1]] = True
+    return glows
 
 
 def _name_bands(canvas: Canvas, bands: Sequence[Band], frame: Frame, look: Look) -> None:
@@ -274,28 +272,30 @@ def draw_traces(traces: Traces, width: int, height: int, look: Look) -> Picture:
     low, high = traces.x_range
     x = Scale(low, high if high > low else low + 1.0)
     laid = _lay_out(traces, x, height)
-    longest = max((len(tick.text) for each in laid for tick in each.marks), default=0)
-    left = min(longest + 1, max(width // 2, 1))
-    gutters = [gutter_of(each.chart, width - left, look) for each in laid if each.at_ends]
-    gutter = min(max(gutters, default=0), 12)
+    left, gutter = _margins(laid, width, look)
     columns = width - left - gutter
-    row, first = 0, None
+    row, frame = 0, None
     for each in laid:
-        _title_rule(canvas, row, each.chart, each.points, each.rows, each.at_ends, look)
+        _title_rule(canvas, row, each, look)
         row += 1
         if each.rows and columns >= 2:
-            room = gutter if each.at_ends else 0
-            frame = Frame(left, row, columns, each.rows, x, each.y or Scale(0.0, 1.0), room)
-            first = first or frame
+            y, room = each.y or Scale(0.0, 1.0), gutter if each.at_ends else 0
+            frame = Frame(left, row, columns, each.rows, x, y, room)
             left_axis(canvas, frame, each.marks, look)
             _draw_chart(canvas, each, traces, frame, look)
             row += each.rows
-    if first is not None and row < height:
-        rows = min(height - row, 2)
-        bottom_axis(
-            canvas, first._replace(gutter=gutter), row, rows, traces.x_text, "duration", "", look
-        )
-    return Picture(canvas.lines(), first)
+    if frame is not None and row < height:
+        below, rows = frame._replace(gutter=gutter), min(height - row, 2)
+        bottom_axis(canvas, below, row, rows, traces.x_text, "duration", "", look)
+    return Picture(canvas.lines())
+
+
+def _margins(laid: Sequence[_Laid], width: int, look: Look) -> tuple[int, int]:
+    """Columns to the left of all pictures, and to their right, for names where curves end."""
+    longest = max((len(tick.text) for each in laid for tick in each.marks), default=0)
+    left = min(longest + 1, max(width // 2, 1))
+    gutters = [gutter_of(each.chart, width - left, look) for each in laid if each.at_ends]
+    return left, min(max(gutters, default=0), 12)
 
 
 def _lay_out(traces: Traces, x: Scale, height: int) -> list[_Laid]:
@@ -404,54 +404,52 @@ def shares(weights: Sequence[int], height: int, least: int = _LEAST_TRACE) -> li
 
 def _divided(weights: Sequence[int], free: int) -> list[int]:
     """Weight 0 takes one row, less than that none."""
-    free -= sum(weight == 0 for weight in weights)
-    total = sum(weight for weight in weights if weight > 0)
-    rows = [1 if weight == 0 else free * weight // total if weight > 0 else 0 for weight in weights]
-    for index, weight in enumerate(weights):
-        if weight > 0 and sum(rows) < free + sum(each == 0 for each in weights):
-            rows[index] += 1
-    return rows if free >= 0 else [0] * len(weights)
+    free -= weights.count(0)
+    if free < 0:
+        return [0] * len(weights)
+    rows = [int(weight == 0) for weight in weights]
+    drawn = [index for index, weight in enumerate(weights) if weight > 0]
+    total = sum(weights[index] for index in drawn)
+    for index in drawn:
+        rows[index] = free * weights[index] // total
+    for index in drawn[: free - sum(rows[index] for index in drawn)]:
+        rows[index] += 1
+    return rows
 
 
-def _title_rule(
-    canvas: Canvas,
-    row: int,
-    chart: Chart,
-    points: Sequence[Points],
-    rows: int,
-    at_ends: bool,
-    look: Look,
-) -> None:
+def _title_rule(canvas: Canvas, row: int, each: _Laid, look: Look) -> None:
     """A line with the title, what the chart shows now, and between them the names of curves that
     are not named where they end."""
     canvas.put(row, 0, ("-" if look.plain else "\u2500") * canvas.width, "rule")
+    chart, column = each.chart, 2
     title = shortened(chart.title, canvas.width - 4, look.plain)
-    column = 2
     if title:
         canvas.put(row, 1, f" {title} ", "title")
         column = len(title) + 4
-    for swatch in legend_of(chart, look):
-        words = f"{swatch.mark} {swatch.label}"
-        if column + len(words) + 3 > canvas.width:
+    for mark, label, ink in _legend_of(chart, look):
+        if column + len(mark) + len(label) + 4 > canvas.width:
             break
-        canvas.put(row, column - 1, f" {swatch.mark}", swatch.ink)
-        canvas.put(row, column + 1, f" {swatch.label} ", "note")
-        column += len(words) + 2
-    note = chart.note
-    if not note and not rows:
-        said = now_and_peak(chart, points)[:3]
-        note = "  ".join(
-            f"{label}: {words}" if label and label != chart.title else words
-            for label, words, _ in said
-        )
-    room = canvas.width - column - 3
-    end = canvas.width
+        canvas.put(row, column - 1, f" {mark}", ink)
+        canvas.put(row, column + 1, f" {label} ", "note")
+        column += len(mark) + len(label) + 3
+    note, room, end = _note_of(each), canvas.width - column - 3, canvas.width
     if note and room >= (len(note) if chart.filled else 8):
         note = shortened(note, room, look.plain)
         end = canvas.width - len(note) - 4
         canvas.put(row, end, f" {note} ", "note")
-    if rows and not at_ends and not chart.filled and len(chart.curves) > 1 and not look.shaded:
+    if not chart.filled and len(chart.curves) > min(each.rows, 4) > 0 and not look.shaded:
         _names(canvas, row, column, end, chart, look)
+
+
+def _note_of(each: _Laid) -> str:
+    """A chart that has no room for more says in words what it would show."""
+    chart = each.chart
+    if chart.note or each.rows:
+        return chart.note
+    return "  ".join(
+        f"{label}: {words}" if label and label != chart.title else words
+        for label, words, _ in now_and_peak(chart, each.points)[:3]
+    )
 
 
 def _names(canvas: Canvas, row: int, column: int, end: int, chart: Chart, look: Look) -> None:
