@@ -32,6 +32,13 @@ _SHORT_STEPS = (
     6 * _HOUR,
     12 * _HOUR,
 )
+_BETWEEN = (
+    (1.0, 10.0, 30.0, _MINUTE, 5 * _MINUTE, 15 * _MINUTE, _HOUR, 3 * _HOUR, 10 * _HOUR),
+    (1.0, 10.0, _MINUTE, 10 * _MINUTE, _HOUR, 6 * _HOUR),
+    (1.0, 10.0, _MINUTE, 10 * _MINUTE, _HOUR),
+    (1.0, _MINUTE, _HOUR),
+)
+"""from a second to a day on a log axis, from fine to coarse"""
 
 
 class AxisTick(NamedTuple):
@@ -182,42 +189,26 @@ def multiples(low: float, high: float, step: float) -> list[float]:
 
 def _log_sets(scale: Scale, kind: Kind) -> Iterator[list[float]]:
     low, high = scale.low * (1 - 1e-9), scale.high * (1 + 1e-9)
-
-    def within(values: Iterable[float]) -> list[float]:
-        return [value for value in values if low <= value <= high]
-
     first, last = math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high))
-    if kind == "duration":
-        below = [float(f"1e{power}") for power in range(min(first, 0), 0)]
-        beyond = [_DAY * float(f"1e{power}") for power in range(max(last - 3, 3))]
-        fine = [m * value for value in below for m in (1, 2, 5)] + [
-            *_SHORT_STEPS,
-            *(m * value for value in beyond for m in (1, 2, 5)),
-        ]
-        yield within(sorted(fine))
-        yield within(
-            [
-                *below,
-                1.0,
-                10.0,
-                30.0,
-                _MINUTE,
-                5 * _MINUTE,
-                15 * _MINUTE,
-                _HOUR,
-                3 * _HOUR,
-                10 * _HOUR,
-                *beyond,
-            ]
-        )
-        yield within([*below, 1.0, 10.0, _MINUTE, 10 * _MINUTE, _HOUR, 6 * _HOUR, *beyond])
-        yield within([*below, 1.0, 10.0, _MINUTE, 10 * _MINUTE, _HOUR, *beyond])
-        yield within([*below, 1.0, _MINUTE, _HOUR, *beyond])
-        return
+    for values in (_duration_sets if kind == "duration" else _decimal_sets)(first, last):
+        yield [value for value in values if low <= value <= high]
+
+
+def _duration_sets(first: int, last: int) -> Iterator[list[float]]:
+    below = [float(f"1e{power}") for power in range(min(first, 0), 0)]
+    beyond = [_DAY * float(f"1e{power}") for power in range(max(last - 3, 3))]
+    fine = [m * value for value in (*below, *beyond) for m in (1, 2, 5)]
+    yield sorted([*fine, *_SHORT_STEPS])
+    for between in _BETWEEN:
+        yield [*below, *between, *beyond]
+
+
+def _decimal_sets(first: int, last: int) -> Iterator[list[float]]:
+    powers = range(first, last + 1)
     if last - first <= 4:
-        yield within(float(f"{m}e{power}") for power in range(first, last + 1) for m in (1, 2, 5))
+        yield [float(f"{m}e{power}") for power in powers for m in (1, 2, 5)]
     for stride in (1, 2, 3, 4, 5, 6, 8, 10, 20):
-        yield within(float(f"1e{power}") for power in range(first, last + 1) if power % stride == 0)
+        yield [float(f"1e{power}") for power in powers if power % stride == 0]
 
 
 def _in_unit(step: float) -> Text:
