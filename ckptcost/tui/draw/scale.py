@@ -79,9 +79,10 @@ def round_range(low: float, high: float) -> tuple[float, float]:
 
 def _asked(asked: tuple[float, float] | None, found: tuple[float, float], log: bool) -> Scale:
     """The range that was asked for, with what it leaves open from the data."""
-    low, high = asked or (math.nan, math.nan)
-    low = low if math.isfinite(low) and (not log or low > 0) else found[0]
-    high = high if math.isfinite(high) and (not log or high > 0) else found[1]
+    low, high = (
+        wanted if math.isfinite(wanted) and (wanted > 0 or not log) else end
+        for wanted, end in zip(asked or found, found, strict=True)
+    )
     if not high - low > 1e-12 * max(abs(low), abs(high)) + _TINY:  # too narrow to be told apart
         high = low * 10 if log else low + (abs(low) or 1.0)
     return Scale(low, high, log)
@@ -116,31 +117,22 @@ def y_scale(chart: Chart, points: Sequence[Points], x: Scale) -> Scale | None:
     """None where no value within the range of x can be drawn."""
     import numpy as np
 
-    log = chart.y_log
     seen = [each.within(x.low, x.high) for each in points]
-    ends = ends_of(
-        [
-            values
-            for each in seen
-            for values in ((each.ys,) if each.lows is each.ys else (each.lows, each.highs))
-        ],
-        log,
+    sides = {id(side): side for each in seen for side in (each.lows, each.highs)}
+    dots = [dot.y for dot in chart.dots if x.low <= dot.x <= x.high]
+    found = _both(
+        ends_of(sides.values(), chart.y_log),
+        _padded(ends_of([np.array(dots, np.float64)], chart.y_log), chart.y_log, 0.1),
     )
-    dots = ends_of(
-        [np.array([dot.y for dot in chart.dots if x.low <= dot.x <= x.high], np.float64)], log
-    )
-    found = _both(ends, _padded(dots, log, 0.1))
-    if found is None:
-        return None
-    if log:
-        found = found if found[0] < found[1] else (found[0] / 2, found[1] * 2)
-    elif (
-        chart.y_range is not None and chart.y_range[0] == 0 and chart.y_range[1] != chart.y_range[1]
-    ):
-        found = (0.0, top_from_zero(found[1]))
-    else:
-        found = round_range(*found)
-    return _asked(chart.y_range, found, log)
+    return None if found is None else _asked(chart.y_range, _round_ends(found, chart), chart.y_log)
+
+
+def _round_ends(found: tuple[float, float], chart: Chart) -> tuple[float, float]:
+    low, high = found
+    if chart.y_log:
+        return found if low < high else (low / 2, high * 2)
+    begin, end = chart.y_range or (math.nan, math.nan)
+    return (0.0, top_from_zero(high)) if begin == 0 and math.isnan(end) else round_range(low, high)
 
 
 def _both(
