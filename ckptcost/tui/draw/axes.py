@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
 from ckptcost.present.amounts import duration
@@ -40,28 +41,29 @@ def bottom_axis(
     end = frame.left + frame.columns + frame.gutter
     corner, line, tick = ("+", "-", "+") if look.plain else ("\u2514", "\u2500", "\u252c")
     room = (0, end) if rows == 2 else (frame.left, frame.left + frame.columns)
-    marks = x_ticks(frame.x, frame.columns, text, kind, frame.left, room)
+    ticks = partial(x_ticks, frame.x, frame.columns, text, kind, frame.left, room)
+    marks = ticks()
     if rows == 2 and label:
         place = _free_place(marks, len(label), end)
         if place is None:  # fewer ticks make room for what they count
-            fewer = x_ticks(
-                frame.x, frame.columns, text, kind, frame.left, room, gap=len(label) + 6
-            )
+            fewer = ticks(gap=len(label) + 6)
             place = _free_place(fewer, len(label), end)
-            marks = fewer if place is not None else marks
-        if place is not None:
-            canvas.put(row + 1, place, label, "muted")
-        elif frame.top == 1:  # after what the left axis shows
-            shown = len("".join(canvas.chars[0]).rstrip())
-            if shown + len(label) + 6 <= canvas.width:
-                canvas.put(0, shown + 1, f"over {label}", "muted")
+            marks = marks if place is None else fewer
+        _put_label(canvas, label, row + 1, place, frame.top)
     canvas.put(row, frame.left - 1, corner + line * frame.columns, "axis")
     for mark in marks:
-        if rows == 2:
-            canvas.put(row, mark.at, tick, "axis")
-            canvas.put(row + 1, mark.begin, mark.text, "axis")
-        else:
-            canvas.put(row, mark.begin, mark.text, "axis")
+        canvas.put(row, mark.at, tick, "axis")
+        canvas.put(row + rows - 1, mark.begin, mark.text, "axis")
+
+
+def _put_label(canvas: Canvas, label: str, row: int, place: int | None, top: int) -> None:
+    """Where there is no place beside the ticks' words, after what the left axis shows."""
+    if place is not None:
+        canvas.put(row, place, label, "muted")
+    elif top == 1:
+        shown = len("".join(canvas.chars[0]).rstrip())
+        if shown + len(label) + 6 <= canvas.width:
+            canvas.put(0, shown + 1, f"over {label}", "muted")
 
 
 def _free_place(marks: Sequence[AxisTick], length: int, end: int) -> int | None:

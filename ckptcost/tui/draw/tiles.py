@@ -47,11 +47,12 @@ def draw_row(stats: Sequence[Stat], width: int, plain: bool) -> list[Line]:
     room too."""
     canvas = Canvas(width, 1)
     gap = 2
-    told = [(stat, f" ({stat.note})" if stat.value == "-" and stat.note else "") for stat in stats]
-    if sum(len(s.label) + len(s.value) + 1 + len(why) + gap for s, why in told) - gap > width:
-        told = [(stat, "") for stat, _ in told]
+    notes = [f" ({stat.note})" if stat.value == "-" and stat.note else "" for stat in stats]
+    needed = sum(len(stat.label) + len(stat.value) + 1 + gap for stat in stats) - gap
+    if needed + len("".join(notes)) > width:
+        notes = [""] * len(notes)
     at = 0
-    for stat, why in told:
+    for stat, why in zip(stats, notes, strict=True):
         room = width - at - len(stat.label) - 1
         if room < len(stat.value) and at:
             break
