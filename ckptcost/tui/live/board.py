@@ -220,7 +220,8 @@ class LiveBoard:
             for slot, channels in enumerate(self._slots.values())
             for place, channel in enumerate(channels)
         ]
-        curves = Curves(sources_of(places, lambda place: place[:2] in self._answered))
+        answered = [place[:2] in self._answered for place in places]
+        curves = Curves(sources_of(places, answered))
         old = self.curves
         if old is not None:
             if old.bins.curves == curves.bins.curves:

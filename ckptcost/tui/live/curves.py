@@ -4,16 +4,16 @@ part is unknown is a gap."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, compress
 from math import isfinite, nan
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ckptcost.core.channels import Channel
+from ckptcost.core.channels import Channel, Quantity
 from ckptcost.core.reconcile import chosen
 
 GPU_KINDS = ("gpu", "module")
@@ -175,64 +175,60 @@ class Sources(NamedTuple):
         return self[:6]
 
 
-def number_of(domain: str) -> int:
+def sources_of(places: Sequence[ChannelPlace], has_value: Sequence[bool]) -> Sources:
+    """Which channels speak is decided as the report decides it."""
+    told = chosen([place.channel for place in places], has_value)
+    parts, wholes = ([places[n] for n in each] for each in (told.parts, told.wholes))
+    gauges = [
+        place
+        for place in compress(places, has_value)
+        if place.channel.quantity == "power_w" and place.channel.role != "detail"
+    ]
+    cards = sorted(_of_kinds(parts, *GPU_KINDS), key=lambda card: _number_of(card.channel.domain))
+    hosts, nodes = _of_kinds(parts, *HOST_KINDS), _of_kinds(wholes, "node")[:1]
+    gpus, host, node = (tuple(_power(p, gauges) for p in each) for each in (cards, hosts, nodes))
+    return Sources(
+        gpus,
+        host,
+        node,
+        _storage(places, "written_bytes"),
+        _storage(places, "read_bytes"),
+        _storage(places, "queue_s") or _storage(places, "in_flight"),
+        tuple(_beside(card.channel.domain, places) for card in cards),
+        (*parts, *wholes),
+    )
+
+
+def _of_kinds(places: Sequence[ChannelPlace], *kinds: str) -> list[ChannelPlace]:
+    return [place for place in places if place.channel.kind_of_domain in kinds]
+
+
+def _number_of(domain: str) -> int:
     """7 of `gpu:7`; names without a number come last."""
     word = domain.partition(":")[2].partition(".")[0]
     return int(word) if word.isdigit() else 1 << 30
 
 
-def sources_of(
-    places: Sequence[ChannelPlace], has_value: Callable[[ChannelPlace], bool]
-) -> Sources:
-    """Which channels speak is decided as the report decides it."""
-    said = [has_value(place) for place in places]
-    told = chosen([place.channel for place in places], said)
-    parts, wholes = [places[n] for n in told.parts], [places[n] for n in told.wholes]
+def _power(counted: ChannelPlace, gauges: Sequence[ChannelPlace]) -> Probe:
+    """Its own watts where it has them, which need no difference of ticks; else what counts."""
+    about = counted.channel.domain, counted.channel.basis
+    own = [gauge for gauge in gauges if (gauge.channel.domain, gauge.channel.basis) == about]
+    return min(own, key=lambda p: p.channel.averaging_s or 0.0, default=counted).probe()
 
-    def watts(counted: ChannelPlace) -> Probe:
-        """Its own watts where it has them, which need no difference of ticks; else what counts."""
-        same = [
-            place
-            for place, answers in zip(places, said, strict=True)
-            if answers
-            and place.channel.quantity == "power_w"
-            and place.channel.role != "detail"
-            and place.channel.domain == counted.channel.domain
-            and place.channel.basis == counted.channel.basis
-        ]
-        return min(same, key=lambda p: p.channel.averaging_s or 0.0, default=counted).probe()
 
-    def of_kind(*kinds: str) -> list[ChannelPlace]:
-        return [part for part in parts if part.channel.kind_of_domain in kinds]
+def _storage(places: Sequence[ChannelPlace], quantity: Quantity) -> tuple[Probe, ...]:
+    """Of what holds the bytes; where nothing is counted there, of the job that moves them."""
+    of_it = [place for place in places if place.channel.quantity == quantity]
+    parts = [p for p in _of_kinds(of_it, "disk", "mount") if p.channel.role == "part"]
+    return tuple(place.probe() for place in parts or _of_kinds(of_it, "process"))
 
-    def storage(quantity: str, *kinds: str) -> tuple[Probe, ...]:
-        return tuple(
-            place.probe()
-            for place in places
-            if place.channel.quantity == quantity
-            and place.channel.kind_of_domain in (kinds or ("disk", "mount"))
-            and (kinds or place.channel.role == "part")
-        )
 
-    cards = sorted(of_kind(*GPU_KINDS), key=lambda card: number_of(card.channel.domain))
-    more = tuple(
-        {
-            str(place.channel.quantity): place.probe()
-            for place in places
-            if place.channel.domain == card.channel.domain and place.channel.quantity in BESIDE
-        }
-        for card in cards
-    )
-    return Sources(
-        tuple(map(watts, cards)),
-        tuple(map(watts, of_kind(*HOST_KINDS))),
-        tuple([watts(p) for p in wholes if p.channel.kind_of_domain == "node"][:1]),
-        storage("written_bytes") or storage("written_bytes", "process"),
-        storage("read_bytes") or storage("read_bytes", "process"),
-        storage("queue_s") or storage("in_flight"),
-        more,
-        (*parts, *wholes),
-    )
+def _beside(domain: str, places: Sequence[ChannelPlace]) -> dict[str, Probe]:
+    return {
+        place.channel.quantity: place.probe()
+        for place in places
+        if place.channel.domain == domain and place.channel.quantity in BESIDE
+    }
 
 
 GPU, HOST, NODE, WRITE, READ, QUEUE, EACH, FIRST_GPU = range(8)
