@@ -187,16 +187,20 @@ class LiveSource:
             self._ending.set()
         finally:
             self._stop_lock.release()
+        self._wind_up(2.0 if within_s is None else 0.1)
+        return said or self._left()
+
+    def _wind_up(self, each_s: float) -> None:
+        """Its threads end, or go on without being waited for; what was read is evaluated."""
         for thread in self._threads:
             if thread is not threading.current_thread():
-                thread.join(2.0 if within_s is None else 0.1)
+                thread.join(each_s)
         self.over = True
         self._absorb()
         self.board.turn(over=True)
         until_s = time.monotonic() + 5.0
         while not self._hurried and self.board.work() and time.monotonic() < until_s:
             pass
-        return said or self._left()
 
     def pump(self, now_s: float | None = None) -> int:
         """New records since the last time; at most some milliseconds of work. Call it before
