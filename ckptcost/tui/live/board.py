@@ -7,7 +7,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from math import isfinite, nan
 from typing import Any, NamedTuple
 
@@ -27,7 +26,15 @@ from ckptcost.runs.live import MISFITS, Item, LiveRun, Named
 from ckptcost.runs.run import RunEvent
 from ckptcost.runs.tables import Key, key_of
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.live.curves import HOLD_S, ChannelPlace, Curves, DomainSum, Probe, sources_of
+from ckptcost.tui.live.curves import (
+    HOLD_S,
+    ChannelPlace,
+    Curves,
+    DomainSum,
+    Probe,
+    Sources,
+    sources_of,
+)
 
 MOST_VALUES = 3_000_000
 """of 8 bytes, among the readings that are held: six hours of a node with 8 GPUs at rest, or ten
@@ -220,8 +227,7 @@ class LiveBoard:
             for slot, channels in enumerate(self._slots.values())
             for place, channel in enumerate(channels)
         ]
-        answered = [place[:2] in self._answered for place in places]
-        curves = Curves(sources_of(places, answered))
+        curves = Curves(sources_of(places, self._answered))
         old = self.curves
         if old is not None:
             if old.bins.curves == curves.bins.curves:
@@ -299,7 +305,7 @@ class LiveBoard:
         with self.lock:
             now_s, whole = self.last_s, self._whole
             entries = self.book.take_due(now_s, self._over)
-            if not entries or self._origin_ns is None:
+            if not entries:
                 return False
             quiet = all(now_s - entry.last_s >= FINAL_S for entry in entries)
             final = self._over or whole is not None or quiet
@@ -364,16 +370,19 @@ class LiveBoard:
         ]
 
     @property
+    def sources(self) -> Sources:
+        return Sources() if self.curves is None else self.curves.sources
+
+    @property
     def gpus(self) -> tuple[Probe, ...]:
-        return () if self.curves is None else self.curves.sources.gpus
+        return self.sources.gpus
 
     @property
     def powerless(self) -> bool:
         """Nothing here has told of power although there was time for it."""
         if self.curves is None or self.last_s - max(self.first_s, 0.0) < _NO_POWER_S:
             return False
-        powered = chain(*self.curves.sources.rows[:3])
-        return not any(probe.answered for probe in powered)
+        return not any(probe.answered for probe in self.sources.powered)
 
     @property
     def waiting(self) -> int:

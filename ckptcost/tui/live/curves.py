@@ -4,7 +4,7 @@ part is unknown is a gap."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress
 from math import isfinite, nan
@@ -174,23 +174,28 @@ class Sources(NamedTuple):
     def rows(self) -> tuple[tuple[Probe, ...], ...]:
         return self[:6]
 
+    @property
+    def powered(self) -> tuple[Probe, ...]:
+        """What takes the power that is drawn."""
+        return (*self.gpus, *self.host, *self.node)
 
-def sources_of(places: Sequence[ChannelPlace], has_value: Sequence[bool]) -> Sources:
-    """Which channels speak is decided as the report decides it."""
-    told = chosen([place.channel for place in places], has_value)
+
+def sources_of(places: Sequence[ChannelPlace], answered: Container[tuple[int, int]]) -> Sources:
+    """Which channels speak is decided as the report decides it; `answered`: slot and place of those
+    that have told a value."""
+    said = [place[:2] in answered for place in places]
+    told = chosen([place.channel for place in places], said)
     parts, wholes = ([places[n] for n in each] for each in (told.parts, told.wholes))
     gauges = [
         place
-        for place in compress(places, has_value)
+        for place in compress(places, said)
         if place.channel.quantity == "power_w" and place.channel.role != "detail"
     ]
     cards = sorted(_of_kinds(parts, *GPU_KINDS), key=lambda card: _number_of(card.channel.domain))
-    hosts, nodes = _of_kinds(parts, *HOST_KINDS), _of_kinds(wholes, "node")[:1]
-    gpus, host, node = (tuple(_power(p, gauges) for p in each) for each in (cards, hosts, nodes))
     return Sources(
-        gpus,
-        host,
-        node,
+        _power(cards, gauges),
+        _power(_of_kinds(parts, *HOST_KINDS), gauges),
+        _power(_of_kinds(wholes, "node")[:1], gauges),
         _storage(places, "written_bytes"),
         _storage(places, "read_bytes"),
         _storage(places, "queue_s") or _storage(places, "in_flight"),
@@ -209,11 +214,16 @@ def _number_of(domain: str) -> int:
     return int(word) if word.isdigit() else 1 << 30
 
 
-def _power(counted: ChannelPlace, gauges: Sequence[ChannelPlace]) -> Probe:
-    """Its own watts where it has them, which need no difference of ticks; else what counts."""
-    about = counted.channel.domain, counted.channel.basis
-    own = [gauge for gauge in gauges if (gauge.channel.domain, gauge.channel.basis) == about]
-    return min(own, key=lambda p: p.channel.averaging_s or 0.0, default=counted).probe()
+def _power(counted: Sequence[ChannelPlace], gauges: Sequence[ChannelPlace]) -> tuple[Probe, ...]:
+    """Of each its own watts where it has them, which need no difference of ticks; else what
+    counts."""
+    found = []
+    for one in counted:
+        about = one.channel.domain, one.channel.basis
+        own = [gauge for gauge in gauges if (gauge.channel.domain, gauge.channel.basis) == about]
+        best = min(own, key=lambda place: place.channel.averaging_s or 0.0, default=one)
+        found.append(best.probe())
+    return tuple(found)
 
 
 def _storage(places: Sequence[ChannelPlace], quantity: Quantity) -> tuple[Probe, ...]:

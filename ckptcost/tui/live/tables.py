@@ -4,16 +4,17 @@ checkpoint."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite, isnan, nan
 from statistics import median
+from typing import TypeVar
 
 from ckptcost.core.contents import Contents
 from ckptcost.core.quantities import LineField
 from ckptcost.core.reconcile import total
 from ckptcost.core.units import KWH_J
 from ckptcost.core.windows import Window
-from ckptcost.jobs.account import Joules, Priced
+from ckptcost.jobs.account import Account, Joules, Priced
 from ckptcost.jobs.save_book import Entry
 from ckptcost.present.amounts import DASH, amount, count, duration, number, rate, share, size
 from ckptcost.present.grid import Grid, GridHead, Order, Row, Tone
@@ -21,7 +22,7 @@ from ckptcost.present.measured import absence_text
 from ckptcost.report.studies.measure_saves import rate_of
 from ckptcost.report.studies.measured_tables import off
 from ckptcost.tui.live.board import LiveBoard
-from ckptcost.tui.live.curves import now_of, total_j
+from ckptcost.tui.live.curves import DomainSum, Probe, now_of, total_j
 
 WH_J = KWH_J / 1000.0
 FOUND_BY = {"api": "hook", "watch": "folder", "io": "its writing"}
@@ -45,6 +46,7 @@ OUTLIERS = 20
 
 Cell = tuple[str, Order]
 """a text, and what it is sorted by"""
+_NOTHING: Cell = ("", None)
 
 
 def _value(value: float | None, word: Callable[[float | None], str] = number) -> Cell:
@@ -169,26 +171,15 @@ _BESIDE: dict[str, tuple[str, Callable[[float | None], str]]] = {
 
 def gpus_grid(board: LiveBoard) -> Grid:
     """One row a card: what it takes now and took so far."""
-    gpu, curves = GridHead("gpu", "GPU"), board.curves
-    if curves is None or not board.gpus:
+    gpu, beside = GridHead("gpu", "GPU"), board.sources.gpu_more
+    if not board.gpus:
         return Grid((gpu,), (), "GPUs", "", _why_no_gpu(board))
     joules = {} if board.partly else {one.channel.domain: one.joules for one in board.sums}
-    shown = [q for q in _BESIDE if any(q in more for more in curves.sources.gpu_more)]
-    rows = []
-    for probe, more in zip(board.gpus, curves.sources.gpu_more, strict=True):
-        domain, now_w = probe.channel.domain, probe.lately(board.last_s)
-        name = domain.partition(":")[2]
-        cells: list[Cell | str] = [
-            (name, float(name) if name.isdigit() else name),
-            _value(now_w),
-            _value(joules.get(domain, nan) / WH_J),
-            *(
-                _value(more[q].value(board.last_s) if q in more else nan, _BESIDE[q][1])
-                for q in shown
-            ),
-            probe.channel.source,
-        ]
-        rows.append(_row(domain, cells, "bad" if isnan(now_w) else ""))
+    shown = [q for q in _BESIDE if any(q in more for more in beside)]
+    rows = [
+        _gpu_row(board.last_s, probe, joules.get(probe.channel.domain, nan), more, shown)
+        for probe, more in zip(board.gpus, beside, strict=True)
+    ]
     heads = (
         gpu,
         GridHead("power", "W"),
@@ -198,6 +189,21 @@ def gpus_grid(board: LiveBoard) -> Grid:
     )
     lost = any(row.tone == "bad" for row in rows)
     return Grid(heads, rows, "GPUs", "a GPU without a number does not answer" if lost else "")
+
+
+def _gpu_row(
+    last_s: float, probe: Probe, joules: float, more: Mapping[str, Probe], shown: Sequence[str]
+) -> Row:
+    domain, now_w = probe.channel.domain, probe.lately(last_s)
+    name = domain.partition(":")[2]
+    cells: tuple[Cell | str, ...] = (
+        (name, float(name) if name.isdigit() else name),
+        _value(now_w),
+        _value(joules / WH_J),
+        *(_value(more[q].value(last_s) if q in more else nan, _BESIDE[q][1]) for q in shown),
+        probe.channel.source,
+    )
+    return _row(domain, cells, "bad" if isnan(now_w) else "")
 
 
 def outliers_grid(board: LiveBoard) -> Grid:
@@ -250,33 +256,43 @@ def meters_grid(board: LiveBoard) -> Grid:
             rows.append(_meter_row(board, meter.name, kind, list(dict.fromkeys(whole))))
     for n, absence in enumerate(board.absences):
         why = absence_text("", absence.reason, absence.remedy)[2:]
-        cells = ("not here", absence.what, absence.kind, ("", None), ("", None), why)
+        cells = ("not here", absence.what, absence.kind, _NOTHING, _NOTHING, why)
         rows.append(_row(f"absent {n}", cells, "muted"))
     empty = "no meter answers here" if board.records else "no meter was looked for yet"
     return Grid(_METERS, rows, "Meters", "", empty)
 
 
-_ANSWERS: tuple[Tone, Tone] = "good", "warn"
-
-
 def _meter_row(board: LiveBoard, meter: str, kind: str, domains: Sequence[str]) -> Row:
-    sums = [one for one in board.sums if one.channel.domain in domains]
-    rows = () if board.curves is None else board.curves.sources.rows
-    told = [[probe for probe in row if probe.channel.domain in domains] for row in rows]
-    probes, stored = [probe for row in told[:3] for probe in row], told[3] if told else []
-    now = _value(now_of(probes or stored, board.last_s), _watts if probes else rate)
-    kwh: Cell = ("", None)
+    sums, probes = _of(domains, board.sums), _of(domains, board.sources.powered)
+    stored = _of(domains, board.sources.writes)
+    now = kwh = _NOTHING
+    if probes:
+        now = _value(now_of(probes, board.last_s), _watts)
+    elif stored:
+        now = _value(now_of(stored, board.last_s), rate)
     if probes and len(sums) == len(probes) and not board.partly:
         kwh = _value(total_j(sums) / KWH_J)
     names = domains[0] if len(domains) == 1 else f"{count(float(len(domains)))} x {kind}"
-    silent, why = bool(probes) and now[0] == DASH, ""
-    state, tone = "no answer" if silent else "answers", _ANSWERS[silent]
+    state, tone, why = _answer(board, meter, domains, bool(probes) and now[0] == DASH)
+    return _row(f"{meter} {kind}", (state, meter, names, now, kwh, why), tone)
+
+
+_About = TypeVar("_About", Probe, DomainSum)
+
+
+def _of(domains: Sequence[str], all_: Iterable[_About]) -> list[_About]:
+    return [one for one in all_ if one.channel.domain in domains]
+
+
+def _answer(
+    board: LiveBoard, meter: str, domains: Sequence[str], silent: bool
+) -> tuple[str, Tone, str]:
+    """In a word, with its tone and, of what was lost, when and why."""
     lost = [event for name, event in board.lost.items() if name in domains or name == meter]
     if lost:
         ago = duration(round(max(board.last_s - lost[-1].t_s, 0.0)))
-        state, tone, why = "lost", "bad", f"{lost[-1].domain}, {ago} ago: {lost[-1].text}"
-    cells = (state, meter, names, now if probes or stored else ("", None), kwh, why)
-    return _row(f"{meter} {kind}", cells, tone)
+        return "lost", "bad", f"{lost[-1].domain}, {ago} ago: {lost[-1].text}"
+    return ("no answer", "warn", "") if silent else ("answers", "good", "")
 
 
 def _why_no_gpu(board: LiveBoard) -> str:
@@ -304,6 +320,12 @@ def last_of(board: LiveBoard) -> tuple[str, Tone]:
     return told, tone
 
 
+def gpus_of(account: Account) -> float:
+    """On which checkpoints are priced."""
+    machine = account.prices.machine
+    return nan if machine is None else machine.gpus
+
+
 def _save_sentence(board: LiveBoard, entry: Entry) -> tuple[str, Tone]:
     (window, what), account, name = entry.best, board.account, f"#{entry.number}"
     if what.error:
@@ -315,9 +337,8 @@ def _save_sentence(board: LiveBoard, entry: Entry) -> tuple[str, Tone]:
     first = f"{name}: {bytes_} {times} (stall {held_up})"
     if entry.number not in account.seen and entry.evaluated != entry.window:
         return f"{first}; its energy is being worked out.", ""
-    machine, priced = account.prices.machine, account.priced.get(entry.number)
-    gpus = nan if machine is None else machine.gpus
-    parts = (first, _energy(account.joules(entry.number)), _waited(priced, gpus), _cost(priced))
+    energy, priced = _energy(account.joules(entry.number)), account.priced.get(entry.number)
+    parts = (first, energy, _waited(priced, gpus_of(account)), _cost(priced))
     return ", ".join(parts) + ".", ""
 
 

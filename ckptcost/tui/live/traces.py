@@ -4,7 +4,7 @@ right."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import nan
+from math import isnan, nan
 from typing import cast
 
 import numpy as np
@@ -80,28 +80,27 @@ def _power(
     """GPUs, and on them processors and memory: what a report adds up. The whole node, where it is
     metered, is a number beside it."""
     gpus, host, node, last_s = sources.gpus, sources.host, sources.node, board.last_s
-    cards = f"{count(float(len(gpus)))} {_card(gpus)}{'' if len(gpus) == 1 else 's'}"
-    parts = [(gpus, GPU, "GPU", cards)] if gpus else []
-    parts += [(host, HOST, "host", _host_name(host))] if host else []
-    wattless = not parts
-    parts = parts or ([(node, NODE, "node", "node")] if node else [])
-    if not parts:
+    parts = [(gpus, GPU, "GPU", _cards_name(gpus)), (host, HOST, "host", _host_name(host))]
+    parts = [part for part in parts if part[0]]
+    beside = node if parts else ()
+    parts = parts or [(node, NODE, "node", "node")]
+    all_ = tuple(probe for probes, *_ in parts for probe in probes)
+    if not all_:
         return None
     shown, so_far = [], np.zeros(len(stretch.t_s))
     for probes, row, _, name in parts:
         so_far = so_far + stretch.mean[row]
         shown.append(_curve(stretch, so_far, f"{name} {number(now_of(probes, last_s))}"))
-    all_ = tuple(probe for probes, *_ in parts for probe in probes)
     notes = [_within(so_far, stretch.t_s, bands)]
-    if node and not wattless and (watts := now_of(node, last_s)) == watts:
+    if (watts := now_of(beside, last_s)) == watts:
         notes.append(f"node {number(watts)}")
-    words, floor_w = " + ".join(word for _, _, word, _ in parts), _floor_w(board, all_)
+    words = " + ".join(word for _, _, word, _ in parts)
     title = f"{words[:1].upper()}{words[1:]} power, W{_now(all_, last_s, number)}"
     return _from_zero(title, shown, "W")._replace(
         filled="stack",
         main=True,
         note="   ".join(filter(None, notes)),
-        level=None if floor_w != floor_w else Level(floor_w, f"idle {number(floor_w)}"),
+        level=_idle_level(board, all_),
     )
 
 
@@ -117,15 +116,20 @@ def _each(sources: Sources, stretch: Stretch, last_s: float) -> Chart:
     return _from_zero(title, each, "W")._replace(filled="each", main=True)
 
 
-def _floor_w(board: LiveBoard, probes: Sequence[Probe]) -> float:
-    """What they take while nothing runs; NaN where it was not learned of all of them."""
+def _idle_level(board: LiveBoard, probes: Sequence[Probe]) -> Level | None:
+    """What they take while nothing runs; None where it was not learned of all of them."""
     known = {} if board.idle is None else board.idle.domains
     domains = [probe.channel.domain for probe in probes]
-    return sum(known[domain].power_w if domain in known else nan for domain in domains)
+    floor_w = sum(known[domain].power_w if domain in known else nan for domain in domains)
+    return None if isnan(floor_w) else Level(floor_w, f"idle {number(floor_w)}")
 
 
 def _card(gpus: Sequence[Probe]) -> str:
     return "GPU" if not gpus or gpus[0].channel.kind_of_domain == "gpu" else "module"
+
+
+def _cards_name(gpus: Sequence[Probe]) -> str:
+    return f"{count(float(len(gpus)))} {_card(gpus)}{'' if len(gpus) == 1 else 's'}"
 
 
 def _host_name(host: Sequence[Probe]) -> str:
