@@ -3,13 +3,14 @@ out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil, isnan, nan
 from typing import NamedTuple
 
 from ckptcost.core.quantities import LineField
 from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.jobs.account import AccountTotals
+from ckptcost.jobs.save_book import Entry
 from ckptcost.present.amounts import DASH, count, duration, number, quantity, rate, share, size
 from ckptcost.present.chart import Stat
 from ckptcost.present.grid import Tone
@@ -24,6 +25,7 @@ from ckptcost.tui.live.tables import (
     Checkpoints,
     disorder,
     gpus_grid,
+    gpus_of,
     last_of,
     meters_grid,
     outliers_grid,
@@ -33,25 +35,18 @@ from ckptcost.tui.live.traces import gpu_trace, traces_of
 
 # The numbers of the live screen, and why one of them is a dash.
 
-SHOWN: tuple[LineField, ...] = ("energy_j", "cost_usd", "location_kgco2e")
-
 
 def stats_of(board: LiveBoard) -> tuple[Stat, ...]:
     """Where nothing meters power, what is known leads: when the last checkpoint was safe, and how
     much time they take."""
-    totals, machine = board.account.totals, board.account.prices.machine
-    kg, gpu_s = totals.amounts["location_kgco2e"], totals.least["gpu_s"]
+    gpu_s = board.account.totals.least["gpu_s"]
     # `gpu_s` is of the stalls: what drains take from training is not known
-    stood = f"{count(nan if machine is None else machine.gpus)} GPUs stood still"
+    stood = f"{count(gpus_of(board.account))} GPUs stood still"
     stats = (
         _energy(board),
         _session(board),
         _cost(board),
-        Stat(
-            "CO2e",
-            _with(kg, "kg"),
-            _why_not(board, "location_kgco2e") if isnan(kg) else _grid(board),
-        ),
+        _by_factor(board, "CO2e", "location_kgco2e", "kg"),
         Stat(
             "GPU-h lost",
             number(gpu_s / HOUR_S),
@@ -74,7 +69,7 @@ def _energy(board: LiveBoard) -> Stat:
     told = ", ".join(
         f"{name} {number(lines[line] / WH_J)}" for line, name in names if line in lines
     )
-    note = f"{told} Wh" if told else _why_not(board, "energy_j")
+    note = f"{told} Wh" if told else _why_not(board, "energy_j") if isnan(joules) else ""
     least_j = sum(lines.values())
     if isnan(joules) and least_j > 0:
         return Stat("checkpoints", f"at least {number(least_j / KWH_J)} kWh", note)
@@ -118,55 +113,53 @@ def _cost(board: LiveBoard) -> Stat:
     if isnan(usd) and least > 0 and any((one.window.drain_s or 0.0) > 0 for one in seen):
         note = "what drains take from training is not known"
         return Stat("cost", f"at least {number(least)} USD", note)
-    return Stat(
-        "cost", _with(usd, "USD"), _why_not(board, "cost_usd") if isnan(usd) else _price(board)
-    )
+    return _by_factor(board, "cost", "cost_usd", "USD")
+
+
+def _by_factor(board: LiveBoard, label: str, asked: LineField, unit: str) -> Stat:
+    value = board.account.totals.amounts[asked]
+    note = _why_not(board, asked) if isnan(value) else _factor(board, asked)
+    return Stat(label, _with(value, unit), note)
 
 
 def _with(value: float, unit: str) -> str:
     return DASH if isnan(value) else f"{number(value)} {unit}"
 
 
-def _price(board: LiveBoard) -> str:
-    """Of a GPU-hour; empty where the scenario has none."""
-    s = board.account.prices.scenario
-    usd = nan if s is None else float(s.cluster.usd_per_gpu_s)
-    return "" if isnan(usd) else quantity(usd, "usd_per_gpu_s")
+_NO_FACTOR: dict[LineField, str] = {
+    "cost_usd": "the scenario has no price of a GPU-hour",
+    "location_kgco2e": "the scenario has no grid factor",
+}
 
 
-def _grid(board: LiveBoard) -> str:
+def _factor(board: LiveBoard, asked: LineField) -> str:
+    """The price of a GPU-hour, or the grid's factor; empty where the scenario has none."""
     s = board.account.prices.scenario
-    kg = nan if s is None else float(s.site.kgco2e_per_j)
-    return "" if isnan(kg) else quantity(kg, "kgco2e_per_j")
+    if s is None:
+        return ""
+    if asked == "cost_usd":
+        value, unit = float(s.cluster.usd_per_gpu_s), "usd_per_gpu_s"
+    else:
+        value, unit = float(s.site.kgco2e_per_j), "kgco2e_per_j"
+    return "" if isnan(value) else quantity(value, unit)
 
 
 def _why_not(board: LiveBoard, asked: LineField) -> str:
-    """Why a total is a dash, in a few words; empty where it is none."""
-    totals, prices, machine = (
-        board.account.totals,
-        board.account.prices,
-        board.account.prices.machine,
-    )
-    known = totals.least[asked] if asked == "gpu_s" else totals.amounts[asked]
-    if not isnan(known):
-        return ""
-    if prices.problem:
+    """Why a total is a dash, in a few words. Where there are totals, there is a scenario."""
+    account = board.account
+    if account.prices.problem:
         return "the scenario cannot be used"
-    if not totals.saves:
+    if not account.totals.saves:
         return _why_none(board)
-    seen = board.account.seen.values()
-    stalls = [one.window.stall_s for one in seen if one.contents.of != "load"]
-    if asked in ("gpu_s", "cost_usd") and machine is not None and isnan(machine.gpus):
+    if asked in ("gpu_s", "cost_usd") and isnan(gpus_of(account)):
         return "nothing says how many GPUs"
-    if stalls and all(stall is None for stall in stalls):
+    if {one.window.stall_s for one in account.seen.values() if one.contents.of != "load"} == {None}:
         return "not known how long training stood"
-    if prices.scenario is not None:
-        if asked == "cost_usd" and not _price(board):
-            return "the scenario has no price of a GPU-hour"
-        if asked == "location_kgco2e" and not _grid(board):
-            return "the scenario has no grid factor"
-    waits = [totals.lacking[name] for name in totals.lacking if name in ("gpu_wait", "host_wait")]
-    return reason(waits[0][0]) if waits else ""
+    if asked in _NO_FACTOR and not _factor(board, asked):
+        return _NO_FACTOR[asked]
+    lacking = account.totals.lacking.items()
+    waits = (code for name, (code, _) in lacking if name in ("gpu_wait", "host_wait"))
+    return next(map(reason, waits), "")
 
 
 def _why_none(board: LiveBoard) -> str:
@@ -317,15 +310,17 @@ def _line(*parts: str) -> str:
     return "  ".join(filter(None, parts))
 
 
+_NOT_PLAYED: dict[Kind, tuple[State, ...]] = {
+    "replay": ("failed",),
+    "simulated": ("ended", "failed"),
+}
+"""of what has a speed, the states that are told as of any other source"""
+
+
 def _state_in_words(state: State, status: LiveStatus) -> tuple[State, str, Tone]:
-    tone, word, speed = _TONES.get(state, ""), state.upper(), f"{number(status.speed)}x"
-    is_over, held = state in ("ended", "failed"), " PAUSED" if status.paused else ""
-    if status.kind == "replay" and state != "failed":
-        word = f"REPLAY {speed}{held or (' ENDED' if is_over else '')}"
-        state = "paused" if held else "ended" if is_over else "playing"
-    elif status.kind == "simulated" and not is_over:
-        word = f"SIMULATED{'' if status.speed == 1.0 else f' {speed}'}{held}"
-        state = "paused" if held else state
+    tone, word = _TONES.get(state, ""), state.upper()
+    if state not in _NOT_PLAYED.get(status.kind, (state,)):
+        state, word = _played_in_words(state, status)
     elif status.kind == "followed" and state in ("armed", "recording", "measuring"):
         word = "FOLLOWED"
         if status.silent_s:
@@ -333,6 +328,16 @@ def _state_in_words(state: State, status: LiveStatus) -> tuple[State, str, Tone]
     elif state == "stopping" and not isnan(status.kill_in_s):
         word = f"STOPPING {duration(ceil(status.kill_in_s))}"
     return _unwritten_state(state, word, status) if status.unwritten else (state, word, tone)
+
+
+def _played_in_words(state: State, status: LiveStatus) -> tuple[State, str]:
+    is_replay, speed = status.kind == "replay", f" {number(status.speed)}x"
+    word = f"REPLAY{speed}" if is_replay else f"SIMULATED{'' if status.speed == 1.0 else speed}"
+    if status.paused:
+        return "paused", f"{word} PAUSED"
+    if state == "ended":
+        return state, f"{word} ENDED"
+    return "playing" if is_replay else state, word
 
 
 def _unwritten_state(state: State, word: str, status: LiveStatus) -> tuple[State, str, Tone]:
@@ -373,32 +378,16 @@ def _state(board: LiveBoard) -> State:
 
 def notes_of(board: LiveBoard, status: LiveStatus) -> tuple[str, ...]:
     """Sentences, the most pressing first."""
-    totals, prices, entries = board.account.totals, board.account.prices, board.book.entries
-    said = [*dict.fromkeys(status.troubles)]
-    for event in list(board.lost.values())[:5]:
-        ago = duration(round(max(board.last_s - event.t_s, 0.0)))
-        said.append(
-            f"{event.domain} was lost {ago} ago: {event.text}. Until it is back its curves have a"
-            " gap and sums are unknown."
-        )
-    if prices.problem:
-        said.append(f"Nothing is priced: {prices.problem}")
-    if totals.lacking:
-        told = "; ".join(
-            f"{line_label(name)} ({reason(code)}{_of(n, totals.saves)})"
-            for name, (code, n) in totals.lacking.items()
-        )
-        said.append(f"Left out of the totals: {told}.")
-    said += _of_some(totals)
+    account, entries = board.account, board.book.entries
+    said = [*dict.fromkeys(status.troubles), *_lost(board)]
+    if account.prices.problem:
+        said.append(f"Nothing is priced: {account.prices.problem}")
+    said += _left_out(account.totals)
     waiting = board.waiting if board.waiting > 1 else 0
     said += _some(waiting, "checkpoint", "{are} being evaluated; the totals grow with them.")
     failed = sum(bool(entry.contents.error) for entry in entries)
     said += _some(failed, "checkpoint", "ended with an error and {are} not in the totals.")
-    odd = [(entry.number, text) for entry in entries[-_LOOKED_AT:] if (text := disorder(entry))]
-    if odd:
-        number_, text = odd[-1]
-        more = f"; so are {count(float(len(odd) - 1))} before it" if len(odd) > 1 else ""
-        said.append(f"The instants of #{number_} (marked !) are out of order: {text}{more}.")
+    said += _out_of_order(entries[-_LOOKED_AT:])
     loads = sum(entry.is_load for entry in entries)
     said += _some(loads, "load", "{are} in the table and not in the totals.")
     if any(entry.by == "hand" for entry in entries):
@@ -406,7 +395,7 @@ def notes_of(board: LiveBoard, status: LiveStatus) -> tuple[str, ...]:
             "Checkpoints marked by hand: training is taken to have stood still between the two"
             " marks."
         )
-    machine = prices.machine
+    machine = account.prices.machine
     if machine is not None and machine.is_part:
         nodes = count(machine.job_gpus / machine.gpus_per_node)
         said.append(
@@ -417,6 +406,23 @@ def notes_of(board: LiveBoard, status: LiveStatus) -> tuple[str, ...]:
         said.append(f"The run has other hosts too ({others}); shown is {board.host}.")
     said += _some(board.bad_lines, "line", "of the run could not be read and {are} left out.")
     return tuple(said)
+
+
+def _lost(board: LiveBoard) -> Iterator[str]:
+    for event in list(board.lost.values())[:5]:
+        ago = duration(round(max(board.last_s - event.t_s, 0.0)))
+        yield (
+            f"{event.domain} was lost {ago} ago: {event.text}. Until it is back its curves have a"
+            " gap and sums are unknown."
+        )
+
+
+def _out_of_order(entries: Sequence[Entry]) -> Iterator[str]:
+    odd = [(entry.number, text) for entry in entries if (text := disorder(entry))]
+    if odd:
+        number_, text = odd[-1]
+        more = f"; so are {count(float(len(odd) - 1))} before it" if len(odd) > 1 else ""
+        yield f"The instants of #{number_} (marked !) are out of order: {text}{more}."
 
 
 def _some(many: int, what: str, goes_on: str) -> list[str]:
@@ -438,18 +444,30 @@ def outages_of(board: LiveBoard) -> tuple[tuple[float, str], ...]:
     return tuple(found)
 
 
-def _of_some(totals: AccountTotals) -> list[str]:
-    """Which sums leave checkpoints out."""
+_SUMS: dict[LineField, str] = {
+    "energy_j": "energy",
+    "cost_usd": "cost",
+    "location_kgco2e": "CO2e",
+}
+
+
+def _left_out(totals: AccountTotals) -> Iterator[str]:
+    """Which parts the totals leave out, and which sums leave checkpoints out."""
+    if totals.lacking:
+        told = "; ".join(
+            f"{line_label(name)} ({reason(code)}{_of(n, totals.saves)})"
+            for name, (code, n) in totals.lacking.items()
+        )
+        yield f"Left out of the totals: {told}."
     of: dict[int, list[str]] = {}
-    for each, name in zip(SHOWN, ("energy", "cost", "CO2e"), strict=True):
+    for each, name in _SUMS.items():
         of.setdefault(totals.known[each], []).append(name)
-    all_ = count(float(totals.saves))
-    return [
-        f"Of {count(float(known))} of {all_} checkpoints only: {', '.join(names)}; of the others"
-        " too little is known."
-        for known, names in of.items()
-        if 0 < known < totals.saves
-    ]
+    for known, names in of.items():
+        if 0 < known < totals.saves:
+            yield (
+                f"Of {count(float(known))} of {count(float(totals.saves))} checkpoints only:"
+                f" {', '.join(names)}; of the others too little is known."
+            )
 
 
 def _of(unknown: int, saves: int) -> str:
