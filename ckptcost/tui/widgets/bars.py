@@ -17,20 +17,16 @@ class BarRows(Drawn):
     BarRows { width: 1fr; height: auto; min-height: 1; }
     """
 
-    _bars = Bars()
-
-    @property
-    def bars(self) -> Bars:
-        return self._bars
+    bars = Bars()
 
     def show(self, bars: Bars) -> None:
-        if bars is not self._bars:
-            other_height = rows_needed(bars) != rows_needed(self._bars)
-            self._bars = bars
+        if bars is not self.bars:
+            other_height = rows_needed(bars) != rows_needed(self.bars)
+            self.bars = bars
             self.changed(layout=other_height)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return rows_needed(self._bars)
+        return rows_needed(self.bars)
 
     def drawing(self, width: int, height: int, look: Look) -> list[Line]:
-        return draw_bars(self._bars, width, height, look)
+        return draw_bars(self.bars, width, height, look)

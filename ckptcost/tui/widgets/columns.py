@@ -30,6 +30,10 @@ class Fit(NamedTuple):
     """how many columns are not among them"""
 
     @property
+    def columns(self) -> tuple[int, ...]:
+        return tuple(column for column, _ in self.places)
+
+    @property
     def width(self) -> int:
         return sum(width for _, width in self.places) + self.gap * max(len(self.places) - 1, 0)
 

@@ -116,9 +116,13 @@ class Inks:
         return [self.strip(line, width) for line in lines]
 
 
+def is_plain(widget: Widget) -> bool:
+    return bool(getattr(widget.app, "plain", False))
+
+
 def look_of(widget: Widget) -> Look:
     """What the terminal of this app can show."""
-    return Look(plain=bool(getattr(widget.app, "plain", False)), shaded=widget.app.no_color)
+    return Look(plain=is_plain(widget), shaded=widget.app.no_color)
 
 
 class Drawn(Widget):

@@ -23,6 +23,7 @@ from textual.widgets import Input
 
 from ckptcost.present.form import Field
 from ckptcost.tui.widgets.columns import clean, padded, text_width
+from ckptcost.tui.widgets.drawn import is_plain
 
 # The fields of a form, what was typed in each, and all of them as lines: label, text, unit,
 # mark. Drawn, so that sixty of them cost no more than one.
@@ -164,7 +165,7 @@ class FieldLines(ScrollView, can_focus=False):
             lines.append(FieldLine("field", path))
             lines += [
                 FieldLine("reason", path, text)
-                for text in state.reason_lines(self.room, "x" if self._plain else "\u2717")
+                for text in state.reason_lines(self.room, "x" if is_plain(self) else "\u2717")
             ]
         self._lines = lines
         self.virtual_size = Size(0, len(lines))
@@ -177,7 +178,7 @@ class FieldLines(ScrollView, can_focus=False):
         """
         before, common = (
             self._drawn,
-            (self.room, self._label, self._unit, self._plain, len(self._lines)),
+            (self.room, self._label, self._unit, is_plain(self), len(self._lines)),
         )
         self._drawn = (common, *(self._look(line) for line in self._lines))
         if not before or before[0] != common:
@@ -236,10 +237,6 @@ class FieldLines(ScrollView, can_focus=False):
     def _middle(self) -> int:
         return max(self.room - self._label - 1 - self._unit - BEHIND, 1)
 
-    @property
-    def _plain(self) -> bool:
-        return bool(getattr(self.app, "plain", False))
-
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.Laid())
@@ -272,9 +269,7 @@ class FieldLines(ScrollView, can_focus=False):
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        if (
-            self._base is None
-        ):  # what lies below all lines is found out once for each time it is drawn
+        if self._base is None:  # what lies below all lines, found out once each time it is drawn
             self._base = self.rich_style
         at, base, width = y + self.scroll_offset.y, self._base, self.room
         if at >= len(self._lines):
@@ -292,7 +287,7 @@ class FieldLines(ScrollView, can_focus=False):
         here = self._focused and spec.path == self._here
         label = self._style("error" if state.reason else "here" if here else "label")
         value = self._style("wrong" if state.reason else "value" if state.text else "hint")
-        arrow = ("v" if self._plain else "\u25be") if spec.choices else " "
+        arrow = ("v" if is_plain(self) else "\u25be") if spec.choices else " "
         return [
             Segment(padded(spec.label, self._label, True) + " ", label),
             Segment(padded(state.text or spec.placeholder, self._middle, True), value),
@@ -448,8 +443,8 @@ class Form(Widget):
     class Pick(Told):
         """The choices of a field are asked for."""
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id, classes=classes)
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
         self._states: dict[str, FieldState] = {}
         self._here = ""
         self._lines, self._entry = FieldLines(), FieldInput(self._changed)

@@ -13,6 +13,7 @@ from textual.strip import Strip
 
 from ckptcost.present.grid import Tone
 from ckptcost.tui.widgets.columns import clean, text_width
+from ckptcost.tui.widgets.drawn import is_plain
 
 
 class Listing(ScrollView, can_focus=True):
@@ -32,24 +33,17 @@ class Listing(ScrollView, can_focus=True):
     Listing > .listing--more { color: $text-warning; }
     """
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id)
-        self._lines: list[str] = []
-        self._tone: Tone = ""
+    lines: tuple[str, ...] = ()
+    _tone: Tone = ""
 
     def on_mount(self) -> None:
-        self.styles.scrollbar_size_horizontal = (
-            0  # the mark at the edge says that there is more, and costs no line
-        )
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        return tuple(self._lines)
+        # the mark at the edge says that there is more, and costs no line
+        self.styles.scrollbar_size_horizontal = 0
 
     def show(self, lines: Sequence[str], tone: Tone = "", stay: bool = False) -> None:
         """Other lines; `stay`: they are of the same thing, so the place is kept."""
-        self._lines, self._tone = list(lines), tone
-        self.virtual_size = Size(max(map(text_width, self._lines), default=0), len(self._lines))
+        self.lines, self._tone = tuple(lines), tone
+        self.virtual_size = Size(max(map(text_width, self.lines), default=0), len(self.lines))
         if not stay:
             self.scroll_to(0, 0, animate=False)
         self.refresh()
@@ -57,17 +51,14 @@ class Listing(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         width, base = self.scrollable_content_region.width, self.rich_style
         left, top = self.scroll_offset
-        style = (
-            self.get_component_rich_style(f"listing--{self._tone}")
-            if self._tone in ("bad", "muted")
-            else base
-        )
-        text = clean(self._lines[top + y]) if top + y < len(self._lines) else ""
+        own = self._tone in ("bad", "muted")
+        style = self.get_component_rich_style(f"listing--{self._tone}") if own else base
+        text = clean(self.lines[top + y]) if top + y < len(self.lines) else ""
         strip = Strip([Segment(text, style)])
         if strip.cell_length - left <= width:
             return strip.crop(left).adjust_cell_length(width, base)
         more = Segment(
-            ">" if getattr(self.app, "plain", False) else "\u203a",
+            ">" if is_plain(self) else "\u203a",
             self.get_component_rich_style("listing--more"),
         )
         return Strip(

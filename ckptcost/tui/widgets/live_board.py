@@ -14,6 +14,7 @@ from textual.widgets import Static
 from ckptcost.present.chart import Traces
 from ckptcost.present.grid import Grid
 from ckptcost.tui.live.source import Headline, LiveView, State
+from ckptcost.tui.widgets.drawn import is_plain
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.tui.widgets.stats import Stats
@@ -64,10 +65,8 @@ PRESETS: Final = (
 class Traced(TraceStack):
     """As many traces as have room, the most telling first."""
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(id=id)
-        self._all = Traces((), (0.0, 1.0))
-        self._turned = 0
+    _all = Traces((), (0.0, 1.0))
+    _turned = 0
 
     def show_all(self, traces: Traces) -> None:
         self._all = traces
@@ -117,9 +116,9 @@ class Board(Vertical):
 
     def __init__(self, preset: Preset) -> None:
         super().__init__(id="board")
-        self._view: LiveView | None = None
+        self.view: LiveView | None = None
         self.preset = preset
-        self._list = self.preset.list
+        self.list = preset.list
         self._shown: dict[str | None, object] = {}
 
     def compose(self) -> ComposeResult:
@@ -137,22 +136,14 @@ class Board(Vertical):
     def on_mount(self) -> None:
         self.lay_out(self.preset)
 
-    @property
-    def view(self) -> LiveView | None:
-        return self._view
-
-    @property
-    def list(self) -> str:
-        return self._list
-
     def clear(self) -> None:
         """Before another source."""
-        self._view = None
+        self.view = None
         self._shown = {}
 
     def show(self, view: LiveView, frozen: bool = False) -> None:
         """While frozen, only the line of the state is drawn."""
-        before = self._view
+        before = self.view
         if (
             before is None
             or view.headline != before.headline
@@ -161,9 +152,9 @@ class Board(Vertical):
             self.set_class(frozen, "-frozen")
             self._headline(view.headline, frozen)
         if frozen and before is not None:
-            self._view = before._replace(headline=view.headline)
+            self.view = before._replace(headline=view.headline)
             return
-        self._view = view
+        self.view = view
         self.query_one("#numbers", Stats).show(view.stats)
         self.query_one(Traced).show_all(view.traces)
         if before is None or view.last != before.last:
@@ -176,8 +167,7 @@ class Board(Vertical):
             foot.set_class(bool(view.notes), "-on")
 
     def _headline(self, head: Headline, frozen: bool) -> None:
-        plain = bool(getattr(self.app, "plain", False))
-        mark = MARKS["paused" if frozen else head.state][plain]
+        mark = MARKS["paused" if frozen else head.state][is_plain(self)]
         word = "DRAWING PAUSED" if frozen else head.word
         goes_on = "readings go on" if frozen and head.state not in ("ended", "failed") else ""
         rest = head.detail if self.screen.has_class("-wide") else head.short
@@ -193,7 +183,7 @@ class Board(Vertical):
 
     def _lists(self) -> None:
         """Those that are seen, where they are not what they were."""
-        view = self._view
+        view = self.view
         if view is None:
             return
         for rows in self.query(Rows):
@@ -222,25 +212,25 @@ class Board(Vertical):
 
     def choose(self, name: str) -> None:
         """One list where there is little room; beside the checkpoints where there is more."""
-        self._list = name
+        self.list = name
         self.lay_lists()
 
     @property
     def _beside(self) -> str:
         """What stands at the right where there is room for two."""
-        return "gpus" if self._list == "checkpoints" else self._list
+        return "gpus" if self.list == "checkpoints" else self.list
 
     def choose_next(self) -> None:
         """After the one that is seen: where two stand side by side, after the right one."""
         wide = self.screen.has_class("-wide")
-        among, now = (LISTS[1:], self._beside) if wide else (LISTS, self._list)
+        among, now = (LISTS[1:], self._beside) if wide else (LISTS, self.list)
         self.choose(among[(among.index(now) + 1) % len(among)])
 
     def lay_lists(self) -> None:
         wide = self.screen.has_class("-wide")
-        on = {"checkpoints", self._beside} if wide else {self._list}
+        on = {"checkpoints", self._beside} if wide else {self.list}
         for each in LISTS:
             self.query_one(f"#{each}").set_class(each in on, "-on")
-        if self._view is not None:
-            self._headline(self._view.headline, self.has_class("-frozen"))
+        if self.view is not None:
+            self._headline(self.view.headline, self.has_class("-frozen"))
             self._lists()

@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from ckptcost.present.grid import Tone
+from ckptcost.tui.widgets.drawn import is_plain
 from ckptcost.tui.widgets.note import Note
 
 
@@ -114,7 +115,7 @@ class StartPage(VerticalScroll, can_focus=False):
         self.accept()
         known = field in {way.id for way in WAYS}
         place = self.query_one(f"#wrong-{field}" if known else "#trouble", Static)
-        place.update(f"\u2717 {reason}" if not getattr(self.app, "plain", False) else f"x {reason}")
+        place.update(("x " if is_plain(self) else "\u2717 ") + reason)
         place.add_class("-on")
         if known:
             self.go_to(field)

@@ -10,6 +10,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ckptcost.present.grid import Tone
+from ckptcost.tui.widgets.drawn import is_plain
 
 _STYLES = {
     "best": "$text-success bold",
@@ -55,7 +56,7 @@ class Note(VerticalScroll):
 
     def _content(self) -> Content:
         lines, title = self._shown
-        bad = "x " if getattr(self.app, "plain", False) else "\u2717 "
+        bad = "x " if is_plain(self) else "\u2717 "
         marks = {"bad": bad, "warn": "! "}
         parts = [Content.styled(title, "bold")] if title else []
         parts += [

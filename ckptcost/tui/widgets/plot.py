@@ -30,20 +30,16 @@ class Plot(Drawn, can_focus=True):
         def control(self) -> Plot:
             return self.plot
 
-    _chart = Chart()
+    chart = Chart()
     _frame: Frame | None = None
 
-    @property
-    def chart(self) -> Chart:
-        return self._chart
-
     def show(self, chart: Chart) -> None:
-        if chart is not self._chart:
-            self._chart = chart
+        if chart is not self.chart:
+            self.chart = chart
             self.changed()
 
     def drawing(self, width: int, height: int, look: Look) -> list[Line]:
-        picture = draw_chart(self._chart, width, height, look)
+        picture = draw_chart(self.chart, width, height, look)
         self._frame = picture.frame
         return picture.lines
 

@@ -28,6 +28,7 @@ from ckptcost.tui.widgets.columns import (
     text_width,
     wanted,
 )
+from ckptcost.tui.widgets.drawn import is_plain
 
 
 class Rows(ScrollView, can_focus=True):
@@ -245,22 +246,18 @@ class Rows(ScrollView, can_focus=True):
 
     def _slide(self, by: int) -> bool:
         """Show other columns; False where there are none to show."""
-        seen = [column for column, _ in self._fit.places]
-        shift = self._shift
-        while True:
-            if by > 0 and (
-                not self._fit.hidden or (shift > 0 and len(self._shown.heads) - 1 in seen)
-            ):
-                return False
-            shift += by
-            if shift < 0 or shift > len(self._shown.heads) - 2:
+        seen, last = self._fit.columns, len(self._shown.heads) - 1
+        if by > 0 and not self._fit.hidden:
+            return False
+        for shift in range(self._shift + by, last if by > 0 else -1, by):
+            if shift > by > 0 and last in seen:
                 return False
             found = self._fitted(shift)
-            if [column for column, _ in found.places] != seen or (shift == 0 and by < 0):
-                break
-        self._shift, self._fit = shift, found
-        self.refresh()
-        return True
+            if found.columns != seen or shift == 0:
+                self._shift, self._fit = shift, found
+                self.refresh()
+                return True
+        return False
 
     # how it works
 
@@ -366,9 +363,7 @@ class Rows(ScrollView, can_focus=True):
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
-        if (
-            self._base is None
-        ):  # what lies below all lines is found out once for each time it is drawn
+        if self._base is None:  # what lies below all lines, found out once each time it is drawn
             self._base = self.rich_style
         width, style = self.scrollable_content_region.width, self._base
         if width != self._fitted_for:  # the scroll bar has come or gone
@@ -382,7 +377,7 @@ class Rows(ScrollView, can_focus=True):
             return _strip(text, width, self._style("muted"))
         if y == 0:
             return _strip(
-                head_line(self._shown.heads, self._fit, width, self._sort, self._plain),
+                head_line(self._shown.heads, self._fit, width, self._sort, is_plain(self)),
                 width,
                 self._style("head"),
             )
@@ -391,20 +386,18 @@ class Rows(ScrollView, can_focus=True):
             return _strip("", width, style)
         row = self._shown.rows[at]
         own = self._style(row.tone) if row.tone else style
-        if at == self._cursor:
-            cursor = self._style("cursor")
-            if self.has_focus:  # one colour for all rows: tones would not stand out on this ground
-                own += Style(color=cursor.color, bgcolor=cursor.bgcolor, bold=True)
-            else:
-                own += Style(bgcolor=cursor.bgcolor)
-        return _strip(self._line(row), width, own)
+        return _strip(
+            self._line(row), width, self._under_cursor(own) if at == self._cursor else own
+        )
+
+    def _under_cursor(self, own: Style) -> Style:
+        cursor = self._style("cursor")
+        if self.has_focus:  # one colour for all rows: tones would not stand out on this ground
+            return own + Style(color=cursor.color, bgcolor=cursor.bgcolor, bold=True)
+        return own + Style(bgcolor=cursor.bgcolor)
 
     def _style(self, name: str) -> Style:
         return self.get_component_rich_style(f"rows--{name}")
-
-    @property
-    def _plain(self) -> bool:
-        return bool(getattr(self.app, "plain", False))
 
     def _line(self, row: Row) -> str:
         if any(
@@ -412,7 +405,7 @@ class Rows(ScrollView, can_focus=True):
             for column, width in self._fit.places
         ):
             self._grow(row)
-        return row_line(row, self._shown.heads, self._fit, self._plain)
+        return row_line(row, self._shown.heads, self._fit, is_plain(self))
 
     def _grow(self, row: Row) -> None:
         """A number that was not looked at and is wider than those that were."""

@@ -20,21 +20,17 @@ class Stats(Drawn):
     Stats { width: 1fr; height: auto; }
     """
 
-    _stats: tuple[Stat, ...] = ()
-
-    @property
-    def stats(self) -> tuple[Stat, ...]:
-        return self._stats
+    stats: tuple[Stat, ...] = ()
 
     def show(self, stats: Sequence[Stat]) -> None:
-        if (new := tuple(stats)) != self._stats:
+        if (new := tuple(stats)) != self.stats:
             width = self.content_size.width
             other_height = not self.is_attached or (
                 not self.has_class("-row")
                 and lines_needed(new, width, self._short)
-                != lines_needed(self._stats, width, self._short)
+                != lines_needed(self.stats, width, self._short)
             )
-            self._stats = new
+            self.stats = new
             self.changed(layout=other_height)
 
     @property
@@ -46,9 +42,9 @@ class Stats(Drawn):
         return self.app.size.height < tall
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return 1 if self.has_class("-row") else lines_needed(self._stats, width, self._short)
+        return 1 if self.has_class("-row") else lines_needed(self.stats, width, self._short)
 
     def drawing(self, width: int, height: int, look: Look) -> list[Line]:
         if self.has_class("-row"):
-            return draw_row(self._stats, width, look.plain)
-        return draw_tiles(self._stats, width, height, self._short, look.plain)
+            return draw_row(self.stats, width, look.plain)
+        return draw_tiles(self.stats, width, height, self._short, look.plain)

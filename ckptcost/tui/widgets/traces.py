@@ -29,19 +29,15 @@ class TraceStack(Drawn, can_focus=True):
         def control(self) -> TraceStack:
             return self.stack
 
-    _traces = Traces((), (0.0, 1.0))
-
-    @property
-    def traces(self) -> Traces:
-        return self._traces
+    traces = Traces((), (0.0, 1.0))
 
     def show(self, traces: Traces) -> None:
-        if traces is not self._traces:
-            self._traces = traces
+        if traces is not self.traces:
+            self.traces = traces
             self.changed()
 
     def drawing(self, width: int, height: int, look: Look) -> list[Line]:
-        return draw_traces(self._traces, width, height, look).lines
+        return draw_traces(self.traces, width, height, look).lines
 
     def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
         event.stop()
