@@ -87,15 +87,13 @@ def x_ticks(
     return _fullest(_candidates(x, text, kind, columns // 2), placed, (gap, 2, 1))
 
 
-def y_ticks(
-    y: Scale, rows: int, text: Text, kind: Kind = "number", dots: int = 4
-) -> list[AxisTick]:
+def y_ticks(y: Scale, rows: int, text: Text, kind: Kind = "number") -> list[AxisTick]:
     """Ticks beside a picture of `rows` cells, row 0 at the top; `begin` is the row too."""
 
     def placed(values: Sequence[float], words: Text, gap: int) -> list[AxisTick] | None:
         ticks: list[AxisTick] = []
         for value in values:
-            at = rows - 1 - max(min(y.cell(value, rows, dots), rows - 1), 0)
+            at = rows - 1 - max(min(y.cell(value, rows, 4), rows - 1), 0)
             if ticks and (ticks[-1].at - at < gap or ticks[-1].text == words(value)):
                 return None
             ticks.append(AxisTick(value, words(value), at, at))

@@ -49,13 +49,13 @@ class Own(LiveSource):
             what, tools, look, folder, tee=lambda files: Tee(items, files)
         )
         self._what, self._look = what, look
-        self.title = (
-            ", ".join(middle_cut(place_text(path)) for path in look.watch) or "this machine"
-        )
         if what.argv:
             self.title = shlex.join(what.argv).replace("\n", " ")
         elif what.pid is not None:
             self.title = f"PID {what.pid}"
+        else:
+            watched = ", ".join(middle_cut(place_text(path)) for path in look.watch)
+            self.title = watched or "this machine"
         self._hand, self._hand_open = 0, ""
         self._said: tuple[float, tuple[str, ...]] = (-1e9, ())
         self._absent: tuple[str, ...] = ()
@@ -198,12 +198,9 @@ def _looked(what: What, look: WatchOptions, absent: Sequence[str]) -> str:
     return "looked for in what the process writes" if what.pid is not None else "mark one by hand"
 
 
-def middle_cut(path: str, most: int = 48) -> str:
+def middle_cut(path: str) -> str:
     """A long path without its middle: where it is and what it is called are at its ends."""
-    if len(path) <= most:
-        return path
-    first = most // 3
-    return f"{path[:first]} ... {path[len(path) - (most - first - 5) :]}"
+    return path if len(path) <= 48 else f"{path[:16]} ... {path[-27:]}"
 
 
 def what_of(start: Start) -> What:

@@ -474,7 +474,10 @@ def _of(unknown: int, saves: int) -> str:
     return "" if unknown >= saves else f", in {count(float(unknown))} of {count(float(saves))}"
 
 
-def last_lines(text: bytes, most: int = 200) -> Sequence[str]:
+_MOST_LINES = 200
+
+
+def last_lines(text: bytes) -> Sequence[str]:
     """The end of a command's output, without what only a terminal understands."""
     lines = text.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
     shown = [
@@ -483,4 +486,4 @@ def last_lines(text: bytes, most: int = 200) -> Sequence[str]:
     ]
     while shown and not shown[-1].strip():
         shown.pop()
-    return [line.expandtabs() for line in shown[-most:]]
+    return [line.expandtabs() for line in shown[-_MOST_LINES:]]

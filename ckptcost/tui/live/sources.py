@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from ckptcost.tui.live.reading import LiveSource
 
 
-def own(start: Start, desk: Desk, *, threaded: bool = True) -> LiveSource:
+def own(start: Start, desk: Desk) -> LiveSource:
     """Record here: a command, a process, a folder, or the machine alone. Raises InputError for what
     cannot be meant."""
     from ckptcost.tui.live.own import Own
 
-    return Own(start, desk, threaded=threaded)
+    return Own(start, desk)
 
 
 def demo(
