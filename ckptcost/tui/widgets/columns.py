@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
@@ -71,26 +71,29 @@ def fit(heads: Sequence[GridHead], natural: Sequence[int], room: int, shift: int
     """The columns for this room. `shift`: the first stays, and so many after it are passed over."""
     if shift > 0:
         return _window(heads, natural, room, shift)
-    everything = list(range(len(heads)))
-    if (found := _laid(heads, natural, everything, room, ROOMY)) is not None:
-        return found
-    kept = list(everything)
+    for kept, least in _ever_fewer(heads):
+        spare = COUNT_ROOM if len(kept) < len(heads) else 0
+        found = _laid(heads, natural, kept, room - spare, least, len(heads))
+        if found is not None:
+            return found
+    return _laid(heads, natural, kept, room, 2, len(heads)) or Fit(
+        tuple((c, max(room, 0)) for c in kept), 1, len(heads) - len(kept)
+    )
+
+
+def _ever_fewer(heads: Sequence[GridHead]) -> Iterator[tuple[list[int], int]]:
+    """The same list of columns as one after the other leaves it, and the least width of texts: all
+    of them, then without those that give way by their rank, then without the last ones."""
+    kept = list(range(len(heads)))
+    yield kept, ROOMY
     for column in sorted(
-        (c for c in everything if heads[c].rank > 0), key=lambda c: (-heads[c].rank, -c)
+        (c for c in kept if heads[c].rank > 0), key=lambda c: (-heads[c].rank, -c)
     ):
         kept.remove(column)
-        if (
-            found := _laid(heads, natural, kept, room - COUNT_ROOM, ROOMY, len(everything))
-        ) is not None:
-            return found
+        yield kept, ROOMY
     while len(kept) > 1:
-        less = 0 if len(kept) == len(everything) else COUNT_ROOM
-        if (found := _laid(heads, natural, kept, room - less, TIGHT, len(everything))) is not None:
-            return found
+        yield kept, TIGHT
         kept.pop()
-    return _laid(heads, natural, kept, room, 2, len(everything)) or Fit(
-        tuple((c, max(room, 0)) for c in kept), 1, len(everything) - len(kept)
-    )
 
 
 def _window(heads: Sequence[GridHead], natural: Sequence[int], room: int, shift: int) -> Fit:
