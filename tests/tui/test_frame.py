@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 from doctor_studies import common
 from recorded_runs import SMALL_RUN, simulated_run
-from screening import screen_text, settled, shown
+from screening import screen_text, settled, shown, until
 from textual.widgets import Input, Static
 
 from ckptcost.tui import state
@@ -312,8 +312,7 @@ def test_every_table_is_narrowed_by_words(drive, tmp_path, monkeypatch, mode):
             chain = app.screen.focus_chain
             return [rows for rows in chain if isinstance(rows, Rows) and rows.grid.rows]
 
-        while not tables():
-            await pilot.pause(0.05)
+        await until(pilot, tables)
         for rows in tables():
             await narrows(pilot, rows)
         await pilot.press("question_mark", "slash", *"narrow")

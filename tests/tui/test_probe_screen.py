@@ -10,7 +10,7 @@ import time
 import pytest
 from doctor_studies import common
 from probing import DISK, alone, slow_writes
-from screening import SMALL, USUAL, screen_text, settled
+from screening import SMALL, USUAL, screen_text, settled, shown, until
 from textual.widgets import Input
 
 from ckptcost.runs import store
@@ -60,13 +60,6 @@ def drawn(monkeypatch, tmp_path):
         probe_plan, "look", lambda directory: found["spot"]._replace(directory=directory)
     )
     return found
-
-
-async def until(ready, pilot):
-    ends_s = time.monotonic() + 10.0
-    while not ready():
-        assert time.monotonic() < ends_s
-        await pilot.pause(0.01)
 
 
 @pytest.mark.parametrize(("size", "name"), SIZES)
@@ -282,7 +275,7 @@ def test_stopped_in_the_middle_of_a_pass(place, monkeypatch):
             await settled(pilot)
             app.screen._edited("size", "200 MB")
             await pilot.press("ctrl+r")
-            await until(lambda: len(counted) > 4, pilot)
+            await until(pilot, lambda: len(counted) > 4)
             assert os.listdir(place)
             assert app.busy() == [
                 f"A probe is writing into {place}: it is stopped and its files are removed."
@@ -315,7 +308,7 @@ def test_quitting_cleans_up(place, monkeypatch):
             await settled(pilot)
             app.screen._edited("size", "200 MB")
             await pilot.press("ctrl+r")
-            await until(lambda: len(counted) > 4, pilot)
+            await until(pilot, lambda: len(counted) > 4)
             await pilot.press("q")
             await pilot.pause()
             assert isinstance(app.screen, Confirm)
@@ -338,7 +331,7 @@ def test_an_application_that_just_ends_leaves_nothing(place, monkeypatch):
             await settled(pilot)
             app.screen._edited("size", "200 MB")
             await pilot.press("ctrl+r")
-            await until(lambda: len(counted) > 4, pilot)
+            await until(pilot, lambda: len(counted) > 4)
             app.exit()
 
     asyncio.run(script())
@@ -351,13 +344,11 @@ def test_the_disk_becomes_full(drive, place, monkeypatch):
 
     async def script(pilot):
         await pilot.press("ctrl+r")
-        await until(lambda: app.screen._under_way is None, pilot)
+        await until(pilot, lambda: app.screen._under_way is None)
         status = app.screen.query_one(Status)
-        await until(lambda: "no space is left on the file system" in status.said, pilot)
+        await until(pilot, lambda: "no space is left on the file system" in status.said)
         assert "Everything that was written is removed." in status.said
-        await until(
-            lambda: "no space is left" in screen_text(app), pilot
-        )  # the reason is seen however long the path is
+        await shown(pilot, "no space is left")  # the reason is seen however long the path is
         assert not os.listdir(place)
         assert app.screen._under_way is None
         assert app.busy() == []
@@ -376,7 +367,7 @@ def test_it_goes_on_while_another_screen_is_seen(drive, place, monkeypatch):
         app.screen._edited("size", "32 MB")
         await pilot.press("ctrl+r")
         await pilot.press("D")
-        await until(lambda: app.screen is not screen, pilot)
+        await until(pilot, lambda: app.screen is not screen)
         assert app.busy()
         await settled(pilot)
         assert app.screen is not screen
@@ -398,7 +389,7 @@ def test_escape_leaves_a_field_before_it_stops(place, monkeypatch):
             await settled(pilot)
             app.screen._edited("size", "200 MB")
             await pilot.press("ctrl+r")
-            await until(lambda: counted, pilot)
+            await until(pilot, lambda: counted)
             app.screen.query_one(Form).enter("size")
             await pilot.pause()
             assert isinstance(app.focused, Input)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from recorded_runs import LARGE_RUN, SMALL_RUN, simulated_run
-from screening import SMALL, USUAL, screen_text, settled
+from screening import SMALL, USUAL, screen_text, settled, shown
 from small_runs import recorded
 from textual.widgets import Input
 from told_meters import Told, at, energy
@@ -200,10 +200,8 @@ def test_leaving_a_heavy_run_ends_its_reading(made, drive, monkeypatch):
 
     async def script(pilot):
         pilot.app.push_screen(RunScreen(heavy))
-        await pilot.pause(0.05)
-        assert (
-            "Reading run 1a49e000, 10 MB: reading the run, 42 % ... Escape gives up."
-            in screen_text(pilot.app)
+        await shown(
+            pilot, "Reading run 1a49e000, 10 MB: reading the run, 42 % ... Escape gives up."
         )
         await pilot.press("escape")
         await settled(pilot)

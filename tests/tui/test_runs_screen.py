@@ -8,7 +8,7 @@ import time
 
 import pytest
 from recorded_runs import LARGE_RUN, SMALL_RUN, fill, simulated_run
-from screening import SMALL, USUAL, WIDE, screen_text, settled, shown, styles_of
+from screening import SMALL, USUAL, WIDE, screen_text, settled, shown, styles_of, until
 from small_runs import recorded
 from textual.widgets import Input
 
@@ -180,13 +180,12 @@ def test_what_opening_learned_is_known_in_the_list(home, learning, drive, monkey
         assert isinstance(pilot.app.screen, RunScreen)
         await pilot.press("escape")
         await settled(pilot)
-        for _ in range(100):  # it is drawn now and then
-            row = pilot.app.screen.query_one("#table", Rows).grid.rows[-1]
-            if "60 GB" in row.cells:
-                break
-            await pilot.pause(0.05)
-        assert "1.5 s" in row.cells
-        assert "60 GB" in row.cells
+
+        def cells():
+            return pilot.app.screen.query_one("#table", Rows).grid.rows[-1].cells
+
+        await until(pilot, lambda: "60 GB" in cells())  # it is drawn now and then
+        assert "1.5 s" in cells()
 
     drive(app(), script)
 
@@ -339,11 +338,7 @@ def test_thousands_are_told_as_they_come_and_can_be_stopped(home, drive, monkeyp
 
     async def script():
         async with screen_app.run_test(size=USUAL) as pilot:
-            for _ in range(100):
-                await pilot.pause(0.02)
-                if len(names(pilot)) == 10:
-                    break
-            assert len(names(pilot)) == 10
+            await until(pilot, lambda: len(names(pilot)) == 10)
             assert "10 of 60 folders" in screen_text(screen_app)
             assert "x stops" in screen_text(screen_app)
             await pilot.press("down", "x")

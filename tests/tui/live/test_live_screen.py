@@ -6,7 +6,7 @@ import time
 
 import pytest
 from live_told import DESK, Turned, live_app, small
-from screening import SMALL, USUAL, WIDE, screen_text, settled
+from screening import SMALL, USUAL, WIDE, screen_text, settled, until
 from small_runs import recorded
 from textual.screen import Screen
 
@@ -285,10 +285,9 @@ def test_only_what_is_new_is_drawn_and_nothing_while_nobody_looks(drive, snapsho
         app.push_screen(Screen())
         await settled(pilot)
         source.now_s += 8.0
-        await pilot.pause(0.3)
+        await until(pilot, lambda: source.board.last_s > 33.0)
         assert not screen._drawing._active.is_set()
         assert source.pumps > pumped
-        assert source.board.last_s > 33.0
         assert board.view is view
         app.pop_screen()
         await settled(pilot)
@@ -400,8 +399,7 @@ def test_meters_lost_while_nobody_looked_are_told_when_somebody_does(drive, monk
         app.push_screen(Screen())
         await settled(pilot)
         source.now_s += 15.0
-        await pilot.pause(0.2)
-        assert source.board.last_s > 28.0
+        await until(pilot, lambda: source.board.last_s > 28.0)
         assert told == []
         app.pop_screen()
         await settled(pilot)
@@ -601,8 +599,7 @@ def test_a_recorder_that_was_killed_is_silent_and_the_seconds_are_counted(
         app.screen.shown()
         await settled(pilot)
         source = app.screen._source
-        while source.pump() or source.position_s < 5.0:
-            await pilot.pause(0.05)
+        await until(pilot, lambda: not source.pump() and source.position_s >= 5.0)
         for silent_s in (20.0, 47.0):
             monkeypatch.setattr(source, "_last_wall_s", time.monotonic() - silent_s)
             app.screen.tick()

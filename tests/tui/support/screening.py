@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable
 from typing import Any
 
 from textual.app import App
@@ -30,12 +31,17 @@ def styles_of(app: App[Any], text: str) -> set[str]:
     }
 
 
-async def shown(pilot: Pilot[Any], text: str, within_s: float = 10.0) -> None:
-    """A text stands on the screen, however long a thread or a timer takes to bring it there."""
+async def until(pilot: Pilot[Any], ready: Callable[[], object], within_s: float = 60.0) -> None:
+    """Something is so, however long a thread or a timer takes to make it so."""
     ends_s = time.monotonic() + within_s
-    while text not in (seen := screen_text(pilot.app)):
-        assert time.monotonic() < ends_s, f"no {text!r} on the screen:\n{seen}"
+    while not ready():
+        assert time.monotonic() < ends_s, f"not so in {within_s:g} s:\n{screen_text(pilot.app)}"
         await pilot.pause(0.02)
+
+
+async def shown(pilot: Pilot[Any], text: str) -> None:
+    """A text stands on the screen."""
+    await until(pilot, lambda: text in screen_text(pilot.app))
 
 
 async def settled(pilot: Pilot[Any]) -> None:
