@@ -18,7 +18,7 @@ MOST_SHOWN = 12
 MOST_WARNED = 5
 """runs whose faults are told one by one"""
 STATES = {
-    COMPLETE: "somebody stopped the recorder",
+    COMPLETE: "it ended, or somebody stopped the recorder",
     RECORDING: "its last line is some seconds old",
     CUT: "it has no end and nothing is added: the recorder was killed, or the machine went down",
 }

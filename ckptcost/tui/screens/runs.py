@@ -50,8 +50,9 @@ class RunsScreen(TablesScreen):
         " --record`, `probe` and the live screen write them. ckpts counts the checkpoints that its"
         " marks tell of. Mean stall, written and J come from its readings and are those of"
         " `ckptcost report`; they are looked up for the newest runs and for the one under the"
-        " cursor, and large ones when they are opened. complete: somebody stopped the recorder;"
-        " recording: it still goes on; cut short: it was killed, or the machine went down."
+        " cursor, and large ones when they are opened. complete: it ended, or somebody stopped"
+        " the recorder; recording: it still goes on; cut short: it was killed, or the machine"
+        " went down."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command("runs.open", "enter", "open", "Open the run under the cursor", "open_run", 1),
