@@ -4,17 +4,18 @@ the seconds in which it was."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
 from ckptcost.core.attribution import Cost
+from ckptcost.core.bill import Line
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
 from ckptcost.core.lines import KINDS
 from ckptcost.core.quantities import BY_ID
 from ckptcost.core.reconcile import Energy, times, total, unknown
 from ckptcost.core.units import HOUR_S, KWH_J
-from ckptcost.core.windows import Window
+from ckptcost.core.windows import Piece, Stretch, Window
 from ckptcost.jobs.measured import Measured
 from ckptcost.jobs.measured_bill import (
     Waited,
@@ -82,34 +83,60 @@ def taken_of(m: Measured, s: Scenario, gpus: float, placed: bool) -> list[LineTa
         _stretch(window, "whole") if what.of == "save" else None
         for window, what in zip(m.windows, m.contents, strict=True)
     ]
-    shared = zip(m.windows, m.contents, shared_pieces(waits), shared_pieces(wholes), strict=True)
     found: list[LineTaken] = []
-    for n, (window, what, held, kept) in enumerate(shared):
+    for window, what, wait, held, whole in zip(
+        m.windows, m.contents, waits, shared_pieces(waits), shared_pieces(wholes), strict=True
+    ):
         mine = m._replace(costs=costs.get(window.name, []))
+        if what.of == "load":
+            bill = bill_of_load(mine, window, s, gpus)
+        else:
+            bill = bill_of_save(mine, window, what.bytes, s, gpus)
         own = waited_time(m, held, s) if held else None
-        bill = (
-            bill_of_load(mine, window, s, gpus)
-            if what.of == "load"
-            else bill_of_save(mine, window, what.bytes, s, gpus)
-        )
+        energies = _energies_of_window(mine, window, bill.energies, own, whole, s)
         for line in bill.bill.lines:
-            if line.id in ALONE and not placed:
-                continue
-            energy = bill.energies[line.id]
-            if line.id == "host_wait" and not energy.known:
-                energy = _parts_of_host(mine, window, s) or energy
-            if line.id == "storage_write" and kept and energy.known:
-                energy = storage_energy(m, storage_meters(m, s.tier.boundary), kept, s)
-            stretch, gpu_s = _stretch(window, KINDS[line.id].during), float(line.gpu_s)
-            if line.id in _WAITING:
-                stretch = waits[n]
-                if own is not None:
-                    energy = _window_share(line.id, own, energy)
-                    gpu_s = gpu_s if line.id == "host_wait" else gpus * own.held_s
-            priced = line if line.id == "requests" else line_of(s, line.id, energy, gpu_s)
-            usd = float(priced.cost_usd)
-            found.append(LineTaken(line.id, window.name, stretch, energy, gpu_s, usd))
+            if placed or line.id not in ALONE:
+                found.append(_line_taken(line, window, energies[line.id], wait, own, s, gpus))
     return _none_below_zero(found, s)
+
+
+def _line_taken(
+    line: Line,
+    window: Window,
+    energy: Energy,
+    wait: Stretch | None,
+    own: Waited | None,
+    s: Scenario,
+    gpus: float,
+) -> LineTaken:
+    """With its seconds: those in which training waited, of which shared ones are divided, or those
+    of a phase."""
+    stretch, gpu_s = _stretch(window, KINDS[line.id].during), float(line.gpu_s)
+    if line.id in _WAITING:
+        stretch = wait
+        if own is not None and line.id != "host_wait":
+            gpu_s = gpus * own.held_s
+    priced = line if line.id == "requests" else line_of(s, line.id, energy, gpu_s)
+    return LineTaken(line.id, window.name, stretch, energy, gpu_s, float(priced.cost_usd))
+
+
+def _energies_of_window(
+    m: Measured,
+    window: Window,
+    metered: Mapping[str, Energy],
+    own: Waited | None,
+    whole: Sequence[Piece],
+    s: Scenario,
+) -> dict[str, Energy]:
+    """By line: as metered, else of the host's parts; a window's own part of what it shares."""
+    found = dict(metered)
+    if "host_wait" in found and not found["host_wait"].known:
+        found["host_wait"] = _parts_of_host(m, window, s) or found["host_wait"]
+    if own is not None:
+        found |= {line: _window_share(line, own, found[line]) for line in _WAITING if line in found}
+    if whole and found["storage_write"].known:
+        found["storage_write"] = storage_energy(m, storage_meters(m, s.tier.boundary), whole, s)
+    return found
 
 
 def _window_share(line: str, own: Waited, alone: Energy) -> Energy:
