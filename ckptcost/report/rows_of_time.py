@@ -26,6 +26,11 @@ class PlacedAmounts(NamedTuple):
     amounts: Mapping[str, Sequence[float]]
     """by quantity: energy, gpu_time_lost, cost, embodied"""
 
+    @property
+    def says_anything(self) -> bool:
+        """Whether an amount is known and not nothing."""
+        return any(x and x == x for parts in self.amounts.values() for x in parts)
+
 
 class RowFactors(NamedTuple):
     """Grid factors of every row, in kgCO2e per kWh; None where not known."""
@@ -45,7 +50,7 @@ def placed_of(s: Statement, begin_s: float, end_s: float) -> list[PlacedAmounts]
             )
             for c in s.marginal()
         ]
-        return [each for each in found if any(x and x == x for (x,) in each.amounts.values())]
+        return [each for each in found if each.says_anything]
     rows: dict[str, list[int]] = {}
     for at, name in enumerate(s.series.component):
         rows.setdefault(name, []).append(at)
@@ -84,7 +89,7 @@ def series_of(
     )
     for n, each in enumerate(placed):
         rows = {what: spread(each.stretches, each.amounts[what], edges) for what in AMOUNTS}
-        some = np.any([np.nan_to_num(values) != 0 for values in rows.values()], axis=0)
+        some = np.any(np.nan_to_num([*rows.values()]) != 0, axis=0)
         keep = np.arange(len(lengths)) if n == 0 else np.flatnonzero(some)
         columns["start"] += starts[keep].tolist()
         columns["duration_s"] += [round(value, 6) for value in lengths[keep].tolist()]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -77,29 +78,29 @@ def statement_of(
     costs where `priced`."""
     if not m.windows:
         return None
-    placed = resolved is not None
-    s = _scenario(resolved, priced)
     gpus = gpus_metered(m.energies.parts) if resolved is None else machine_of(m, resolved).gpus
-    taken = taken_of(m, s, gpus, placed)
-    by_line = _by_line(taken)
-    inputs = [] if resolved is None else [i for i in resolved.inputs if _is_used(i.path, priced)]
-    factors = [Factor.model_validate(factor_of(i, catalog)) for i in inputs]
-    names = tuple(f.id for f in factors)
+    placed, place = resolved is not None, resolved or _UNPLACED
+    s = place.scenario if priced else without_prices(place.scenario)
+    by_line = _by_line(taken_of(m, s, gpus, placed))
+    factors = [
+        Factor.model_validate(factor_of(i, catalog))
+        for i in place.inputs
+        if _is_used(i.path, priced)
+    ]
     billed = [_line(line, those, s) for line, those in by_line.items()]
     bill = bill_part(
         billed,
         lambda _, q: _sum(q, billed),
-        Rests(lambda _, of: [name for name in BY_ID[of].rests_on if name in names]),
+        _rests_on(factors),
         "bounds",
         float(s.cluster.usd_per_gpu_s) * HOUR_S,
     )
     components = [Component.model_validate(each) for each in bill["components"]]
-    # as documents tell instants
     wall_of = _calendar(m)
-    begin_s, end_s = (round(wall_of(each), 3) for each in (m.begin_s, m.end_s))
+    # as documents tell instants
+    begin_s, end_s = round(wall_of(m.begin_s), 3), round(wall_of(m.end_s), 3)
     finished = _finished_windows(m)
     saves = float(len(finished))
-    words = {} if resolved is None else resolved.words
     return Statement(
         id=f"urn:ckptcost:run:{m.run.id}",
         kind="measured",
@@ -109,7 +110,7 @@ def statement_of(
         period_start=instant(begin_s),
         period_end=instant(end_s),
         length_s=end_s - begin_s,
-        subject=_subject(m, resolved, gpus),
+        subject=_subject(m, place, gpus),
         boundary=_boundary(components, s, placed),
         totals=RunTotals.model_validate(
             bill["totals"] | {"checkpoints": count_part(saves, "measured")}
@@ -120,18 +121,34 @@ def statement_of(
         series=_series(wall_of, by_line, finished, s, begin_s, end_s, width_s),
         factors=factors,
         rests=bill["rests"],
-        choices={
-            k: v
-            for k, v in words.items()
-            if k.startswith("site.") or k == "cluster.price_includes_electricity"
-        },
-        assumptions=[
-            Assumption(**each) for each in assumptions_of([f.model_dump() for f in factors])
-        ],
+        choices=_choices_of_place(place.words),
+        assumptions=_assumptions(factors),
         measurements=_measurements(m),
         uncertainty=BOUNDS,
-        warnings=_warnings(m, by_line, resolved),
+        warnings=_warnings(m, by_line, placed),
     )
+
+
+_UNPLACED = Resolved(NOWHERE, (), {}, {}, "", (), {})
+"""of a run of which nobody says where it stands"""
+
+
+def _rests_on(factors: Sequence[Factor]) -> Rests:
+    """Of each quantity, the factors that are there."""
+    names = {f.id for f in factors}
+    return Rests(lambda _, of: [name for name in BY_ID[of].rests_on if name in names])
+
+
+def _choices_of_place(words: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        k: v
+        for k, v in words.items()
+        if k.startswith("site.") or k == "cluster.price_includes_electricity"
+    }
+
+
+def _assumptions(factors: Sequence[Factor]) -> list[Assumption]:
+    return [Assumption(**each) for each in assumptions_of([f.model_dump() for f in factors])]
 
 
 ByLine = Mapping[str, Sequence[LineTaken]]
@@ -144,15 +161,9 @@ def _by_line(taken: Sequence[LineTaken]) -> ByLine:
     return found
 
 
-def _scenario(resolved: Resolved | None, priced: bool) -> Scenario:
-    if resolved is None:
-        return NOWHERE
-    return resolved.scenario if priced else without_prices(resolved.scenario)
-
-
-def _subject(m: Measured, resolved: Resolved | None, gpus: float) -> Subject:
+def _subject(m: Measured, place: Resolved, gpus: float) -> Subject:
     host = m.energies.node.host
-    words, names = ({}, {}) if resolved is None else (resolved.words, resolved.names)
+    words, names = place.words, place.names
     return Subject(
         run_id=plain_id(m.run.id),
         name=f"run {m.kept[:12] or host} on {host}",
@@ -266,9 +277,7 @@ def _series(
         return min(max(wall_of(t_s), begin_s), end_s)
 
     lines = [_placed(line, taken, s, at) for line, taken in by_line.items()]
-    placed = [
-        each for each in lines if any(x and x == x for xs in each.amounts.values() for x in xs)
-    ]
+    placed = [each for each in lines if each.says_anything]
     if not placed:
         return None
     edges = edges_of(begin_s, end_s, width_s)
@@ -291,15 +300,18 @@ def _placed(
     of them is nothing."""
     mine = [each for each in taken if each.stretch is not None]
     stretches = [(at(each.stretch[0]), at(each.stretch[1])) for each in mine if each.stretch]
-    amounts = {what: [ends_of(what, each, s)[0] for each in mine] for what in AMOUNTS}
-    known = {
-        what: xs if _says_nothing(xs) else [0.0 if math.isnan(x) else x for x in xs]
-        for what, xs in amounts.items()
+    amounts = {
+        what: _unknown_as_nothing([ends_of(what, each, s)[0] for each in mine]) for what in AMOUNTS
     }
-    if any(x < 0 for x in known["energy"]):
+    if any(x < 0 for x in amounts["energy"]):
         # one drain's extra may be, their sum is not: it lies evenly over their time
-        known |= {what: _evenly(known[what], stretches) for what in ("energy", "cost")}
-    return PlacedAmounts(line, stretches, known)
+        amounts |= {what: _evenly(amounts[what], stretches) for what in ("energy", "cost")}
+    return PlacedAmounts(line, stretches, amounts)
+
+
+def _unknown_as_nothing(parts: Sequence[float]) -> Sequence[float]:
+    """What is not known beside what is; as they are where they say nothing anyway."""
+    return parts if _says_nothing(parts) else [0.0 if math.isnan(x) else x for x in parts]
 
 
 def _evenly(amounts: Sequence[float], stretches: Sequence[tuple[float, float]]) -> list[float]:
@@ -360,9 +372,9 @@ def _card(m: Measured) -> str | None:
     return ", ".join(sorted(filter(None, devices))) or None
 
 
-def _warnings(m: Measured, by_line: ByLine, resolved: Resolved | None) -> list[Warned]:
+def _warnings(m: Measured, by_line: ByLine, placed: bool) -> list[Warned]:
     told = []
-    if resolved is None:
+    if not placed:
         told.append(
             (
                 "NO_SITE",
