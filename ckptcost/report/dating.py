@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ckptcost.catalog.contracts import SiteContracts
+from ckptcost.catalog.contracts import Bought, SiteContracts
 from ckptcost.catalog.grid_hours import GridHours
 from ckptcost.core.channels import LONGEST_RUN_S
 from ckptcost.core.hourly import Floats, Steps, contract_factor, edges_of, mean_over, width_for
@@ -214,8 +214,7 @@ def _market(
 ) -> Floats | None:
     if site is None or steps is None:
         return _own_factor(s, MARKET, edges)
-    found = mean_over(steps, edges)
-    return None if np.all(np.isnan(found)) else found
+    return mean_over(steps, edges)
 
 
 _EMISSIONS = (
@@ -248,31 +247,39 @@ def _apply_factors(
     update: dict[str, Any] = {
         "components": components,
         "factors": [factors[name] for name in sorted(factors)],
+        "totals": _sums_under(s.totals, components, "marginal", changed, rests),
+        "allocated": s.allocated
+        and _sums_under(s.allocated, components, "allocated", changed, rests),
+        "rests": rests.lists,
     }
-    for part, ledger in (("totals", "marginal"), ("allocated", "allocated")):
-        sums: Totals | None = getattr(s, part)
-        if sums is not None:
-            mine = [c for c in components if c.ledger == ledger]
-            told = {what: _total(sums, mine, what, rests) for what in changed}
-            update[part] = sums.model_copy(update=told)
-    update["rests"] = rests.lists
     if grid is not None:
         # the file's factors took the place of the site's: what those counted says nothing of these
         update["choices"] = s.choices | {"site.grid_method": grid.method}
     if site is not None:
-        update["contracts"] = [
-            Contract(
-                name=each.name,
-                instrument=each.instrument,
-                share=each.share,
-                kgco2e_per_kwh=each.kg_per_kwh,
-                source=each.source or None,
-                valid_from=instant(each.begin_s) if math.isfinite(each.begin_s) else None,
-                valid_until=instant(each.end_s) if math.isfinite(each.end_s) else None,
-            )
-            for each in site.bought
-        ]
+        update["contracts"] = list(map(_contract, site.bought))
     return s.model_copy(update=update)
+
+
+def _sums_under(
+    sums: Totals, components: Sequence[Component], ledger: str, changed: Sequence[str], rests: Rests
+) -> Totals:
+    mine = [c for c in components if c.ledger == ledger]
+    return sums.model_copy(update={what: _total(sums, mine, what, rests) for what in changed})
+
+
+def _contract(bought: Bought) -> Contract:
+    valid_from, valid_until = (
+        instant(at_s) if math.isfinite(at_s) else None for at_s in (bought.begin_s, bought.end_s)
+    )
+    return Contract(
+        name=bought.name,
+        instrument=bought.instrument,
+        share=bought.share,
+        kgco2e_per_kwh=bought.kg_per_kwh,
+        source=bought.source or None,
+        valid_from=valid_from,
+        valid_until=valid_until,
+    )
 
 
 def _all_under(
