@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from ckptcost.jobs.gates import GateVerdict, gate_of
 from ckptcost.report.build import result_hash
 from ckptcost.report.diff_views import NAMES
 from ckptcost.report.document import SCHEMA_NAME, SCHEMA_VERSION, Report, TablePart
-from ckptcost.report.statement import MOST_AMOUNT, QUANTITIES
+from ckptcost.report.statement import MOST_AMOUNT, QUANTITIES, Statement
 from ckptcost.report.study import ROW_DIFFERENCE, ROW_UNIT, Bills, Column, Study, Table
 
 MOST_BYTES = 300_000_000
@@ -149,20 +149,25 @@ def _lacking_of_a_model(report: Report) -> Iterator[tuple[str, str]]:
     cases = report.rows("cases")
     if not cases or not all(row.keys() >= OF_A_CASE for row in cases):
         yield "is missing or empty", "tables.cases"
-    if not report.statements:
-        yield "is empty", "statements"
-    for at, each in enumerate(report.statements):
-        judged = each.schedule and each.schedule.rules_judged_by
-        if judged is not None and judged not in OBJECTIVES:
-            yield "is no objective", f"statements.{at}.schedule.rules_judged_by"
-    first, names = report.statements[0], [row["case"] for row in cases]
-    for name in ("schedule", "allocated", "one_save", "drawn"):
-        if getattr(first, name) is None:
-            yield "is missing", f"statements.0.{name}"
+    yield from _lacking_of_statements(report.statements)
+    names = [row["case"] for row in cases]
     if [each.name for each in report.scenarios][: len(names)] != names:
         yield "are not those of the cases", "scenarios"
     if report.question.get("cases") != names:
         yield "are not those of the table", "question.cases"
+
+
+def _lacking_of_statements(statements: Sequence[Statement]) -> Iterator[tuple[str, str]]:
+    """The same of a model's statements."""
+    if not statements:
+        yield "is empty", "statements"
+    for at, each in enumerate(statements):
+        judged = each.schedule and each.schedule.rules_judged_by
+        if judged is not None and judged not in OBJECTIVES:
+            yield "is no objective", f"statements.{at}.schedule.rules_judged_by"
+    for name in ("schedule", "allocated", "one_save", "drawn"):
+        if getattr(statements[0], name) is None:
+            yield "is missing", f"statements.0.{name}"
 
 
 def _broken(problem: str, source: str, key: str) -> InputError:
