@@ -3,6 +3,7 @@ Nothing is looked up."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ckptcost.catalog import schema
 from ckptcost.catalog.figures import Figure
-from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, TYPES, WORDS
+from ckptcost.catalog.keys import CADENCES, KEYS, TYPES, WORDS
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
 from ckptcost.core.draws import LEAST, MOST
 from ckptcost.core.quantities import IN_DOCUMENTS
@@ -59,19 +60,14 @@ class CheckDifference(NamedTuple):
 
 def scenario_of(factors: list[Part], choices: dict[str, Any]) -> Scenario:
     """The core's scenario from the factors and choices that a report carries."""
-    parts: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    parts: dict[str, dict[str, Any]] = defaultdict(dict)
     for f in factors:
         section, key, target = _input_of(f)
         parts[section][target] = _value_within_limits(f, section, key)
     for path, value in choices.items():
         section, _, word = path.partition(".")
         if value is not None and word in _FIELDS.get(section, ()):
-            known = WORDS[section].get(word, ())
-            if known and known not in ((str,), (bool,)) and value not in known:
-                raise InputError(
-                    f"{brief(value)} is not a choice this version knows", key=f"choices.{path}"
-                )
-            parts[section][word] = value
+            parts[section][word] = _known_word(value, section, word)
     cadence = choices.get("policy.cadence")
     if cadence not in (*CADENCES, "optimal"):
         raise InputError("does not say how often saves happen", key="choices.policy.cadence")
@@ -122,6 +118,15 @@ def _value_within_limits(f: Part, section: str, key: str) -> float:
                 schema.within_limits(section, key, bound, f"{bound:g}")
         except InputError as error:
             raise error.at(key=f"factors.{f['id']}") from None
+    return value
+
+
+def _known_word(value: Any, section: str, word: str) -> Any:
+    known = WORDS[section].get(word, ())
+    if known and known not in ((str,), (bool,)) and value not in known:
+        raise InputError(
+            f"{brief(value)} is not a choice this version knows", key=f"choices.{section}.{word}"
+        )
     return value
 
 
@@ -236,7 +241,8 @@ def _outside_their_ranges(report: Report) -> list[CheckDifference]:
     return [
         CheckDifference(f"factors.{f.id}", f.value, f"between {f.low} and {f.high}")
         for f in factors
-        if None not in (f.low, f.high, f.value) and not f.low <= f.value <= f.high  # type: ignore[operator]
+        if f.low is not None and f.high is not None and f.value is not None
+        if not f.low <= f.value <= f.high
     ]
 
 
@@ -296,18 +302,19 @@ def _against(report: Report, again: Study) -> Iterator[CheckDifference]:
     yield from _compare("question", asked, again.question)
     tables = {table.id: table for table in again.tables}
     for name in _TABLES:
-        yield from _table_differences(report, name, tables.get(name))
+        again_table = tables.get(name, Table(name, "", (), []))
+        yield from _table_differences(report, name, again_table)
 
 
-def _table_differences(report: Report, name: str, again: Table | None) -> Iterator[CheckDifference]:
-    rows, again_rows = _rows(report, name), again.rows if again else ()
+def _table_differences(report: Report, name: str, again: Table) -> Iterator[CheckDifference]:
+    rows = _rows(report, name)
     units = _units(report.tables[name].columns) if rows else {}
-    told = _units({c.id: c for c in again.columns}) if again else {}
+    told = _units({c.id: c for c in again.columns})
     if report.schema_version != SCHEMA_VERSION:  # may have columns that this one does not know
         units = {column: unit for column, unit in units.items() if column in told}
         rows = [{c: row.get(c) for c in units} for row in rows]
     yield from _compare(f"{name}.columns", units, told)
-    yield from _compare(name, rows, [{c: row.get(c) for c in told} for row in again_rows])
+    yield from _compare(name, rows, [{c: row.get(c) for c in told} for row in again.rows])
 
 
 def _units(columns: Mapping[str, Any]) -> dict[str, str]:
