@@ -276,7 +276,7 @@ def converts(factor_id: str) -> bool:
 
 
 class _Known(NamedTuple):
-    """A total that both know, over the same lines."""
+    """A total that both know, over the same lines and, on a grid, by the same method."""
 
     before: float
     after: float
@@ -284,6 +284,8 @@ class _Known(NamedTuple):
 
 
 def _known_amounts(past: Statement, current: Statement, what: str) -> _Known | None:
+    if what == "emissions_location" and other_grid_method(past, current):
+        return None
     one, two = getattr(past.totals, what), getattr(current.totals, what)
     if one.value is None or two.value is None or {*one.excludes} != {*two.excludes}:
         return None
@@ -347,9 +349,8 @@ def _pues(past: Statement, current: Statement) -> tuple[float, ...]:
 
 def _by_product(past: Statement, current: Statement, product: _Product) -> Split | None:
     """The mean factor is the quotient of the two, whatever the hours were."""
-    if product.what == "emissions_location" and other_grid_method(past, current):
-        return None
-    amount, whole = (_known_amounts(past, current, what) for what in (product.amount, product.what))
+    amount = _known_amounts(past, current, product.amount)
+    whole = _known_amounts(past, current, product.what)
     if amount is None or whole is None or whole.lines != amount.lines:
         return None
     if not (amount.before and amount.after):
@@ -409,7 +410,7 @@ def _cost(past: Statement, current: Statement) -> Split | None:
     lines = [c for c in current.marginal() if c.id not in whole.lines]
     if not _only_gpu_price(past, current) or any(map(_is_unpriced, lines)):
         return None
-    of_price = math.fsum(c.price_qty or 0.0 for c in lines) * (now - before)
+    of_price = math.fsum(c.price_qty for c in lines if c.price_qty) * (now - before)
     parts = [
         SplitPart(cause=cause, label=label, change=tidy(change) or 0.0)
         for cause, label, change in (
