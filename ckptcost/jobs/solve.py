@@ -278,6 +278,11 @@ class SearchResult(NamedTuple):
     needed: Reached | None
     longest: Reached | None = None
 
+    @property
+    def reached(self) -> Reached:
+        """What is needed, else the best that can be had."""
+        return self.needed or self.at_best
+
 
 class Trials:
     """A scenario and a target, ready to be tried at any value of any knob."""

@@ -237,7 +237,7 @@ _NOTHING = 1e-7
 def study_of(solution: Solution) -> Study:
     """The study of one solution; its gate is missed where nothing reaches the target."""
     r, gate, needed = solution.resolved, solution.gate, solution.found.needed
-    reached = needed or solution.found.at_best
+    reached = solution.found.reached
     # where anything will do, the worst of all is no scenario to be warned of
     judged = solution.today if solution.status == "any" else reached
     held = [c for c in cautions_of(r.scenario, judged.outcome) if bool(c.holds)]
@@ -367,17 +367,18 @@ def _ends_answer(solution: Solution) -> tuple[tuple[Column, ...], Rows]:
 def _knob_answer(solution: Solution, knob: Knob) -> tuple[tuple[Column, ...], Rows]:
     """Of a question for one of the scenario's figures."""
     needed = solution.found.needed
-    last, label = ("needed", "needed") if needed else ("at_best", "at best")
-    anything = solution.status == "any"
+    last = "needed" if needed else "at_best"
     today = plain(solution.today.value)
-    value = plain(needed.value) if needed and not anything else None
+    value = plain(needed.value) if needed and solution.status != "any" else None
     head = {"item": knob.label, "id": knob.id, "unit": knob.unit, "today": today, last: value}
     rows: Rows = [head | {"factor": value / today if value is not None and today else None}]
     if knob.id == "bandwidth":
         over = read_today(solution.resolved.scenario, solution.plan) / solution.today.value
-        reads = {"today": solution.today.value * over, last: value * over if value else None}
-        row = {name: plain(rate) for name, rate in reads.items()}
-        rows.append({"item": "read rate with it", "id": "read", "unit": knob.unit, **row})
+        reads = {
+            "today": plain(solution.today.value * over),
+            last: plain(value * over) if value else None,
+        }
+        rows.append({"item": "read rate with it", "id": "read", "unit": knob.unit, **reads})
     rows += [
         {"item": "the same to first order", "id": "first_order", "unit": knob.unit, last: plain(s)}
         for s in solution.first_order
@@ -385,13 +386,20 @@ def _knob_answer(solution: Solution, knob: Knob) -> tuple[tuple[Column, ...], Ro
     asked = {knob.id}
     if knob.id == "stall" and solution.plan.second is None:
         asked.add("mean_stall")  # with a second tier it is more than what was asked for
-    shown = {"today": solution.today, last: needed or solution.found.at_best}
+    shown = {"today": solution.today, last: solution.found.reached}
     rows += [_reached_row(solution, shown), *_fact_rows(shown, asked)]
     columns = (
-        Column(last, "at worst" if anything else label, ROW_UNIT),
+        Column(last, _end_label(solution), ROW_UNIT),
         Column("factor", "factor", "1", "needed over today"),
     )
     return columns, rows
+
+
+def _end_label(solution: Solution) -> str:
+    """How the end that a knob was turned to is called."""
+    if not solution.found.needed:
+        return "at best"
+    return "at worst" if solution.status == "any" else "needed"
 
 
 def _reached_row(solution: Solution, shown: Mapping[str, Reached | None]) -> dict[str, Any]:
@@ -422,8 +430,7 @@ def _whole(value: float, seen: float) -> float:
 def _parts(solution: Solution) -> Table:
     """Where the time, or what the target counts, goes."""
     measure, found = solution.gate.measure, solution.found
-    last = found.needed or found.at_best
-    label = "at best" if not found.needed else "at worst" if solution.status == "any" else "needed"
+    last, label = found.reached, _end_label(solution)
     if solution.knob is None:
         label = "at the best interval"
         last = last if _is_billed(measure) else found.at_best
