@@ -33,28 +33,22 @@ def power(m: Measured, points: int = POINTS, among: Sequence[Group] = OF) -> Tab
     if not known:
         return None
     edges, told = trace_power(m, known, points)
-    watts = {column: bins for column, bins in told.items() if np.isfinite(bins.watts).any()}
-    if not watts:
-        return None
     lengths = np.diff(edges)
-    values = {
-        "at": (edges[:-1] + edges[1:]) / 2,
-        "length": lengths,
-        **{
-            name: each
-            for column, bins in watts.items()
-            for name, each in zip(names_of(column), bins, strict=True)
-        },
-    }
-    rows = [
-        {name: plain(float(each[n])) for name, each in values.items()} for n in range(len(lengths))
-    ]
+    values = {"at": (edges[:-1] + edges[1:]) / 2, "length": lengths}
     columns = [
         Column("at", "at", "s", "middle of the stretch, since the recording began"),
         Column("length", "length", "s", "of the stretch"),
     ]
     for group in among:
-        columns += _watt_columns(group) if group[0] in watts else ()
+        bins = told.get(group[0])
+        if bins is not None and np.isfinite(bins.watts).any():
+            values |= zip(names_of(group[0]), bins, strict=True)
+            columns += _watt_columns(group)
+    if len(columns) == 2:  # of no group anything is known
+        return None
+    rows = [
+        {name: plain(float(each[n])) for name, each in values.items()} for n in range(len(lengths))
+    ]
     return Table("power", "Power over time", tuple(columns), rows, _note(lengths), shown=False)
 
 
