@@ -3,7 +3,7 @@ in sentences what differs, how surely, and what no difference can be told of."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -194,22 +194,11 @@ def _side_by_side(answer: Compared, values: Table) -> list[Table]:
     """Two scenarios with their difference; more of them as columns, and what each has over the
     first below."""
     letters = LETTERS[: len(answer.cases)]
-    lines: dict[str, dict[str, Any]] = {}
-    for row in values.rows:
-        unit = "" if row["unit"] in ("s", "share", "count") else f", {row['unit']}"
-        head = {"label": row["label"] + unit, "quantity": row["quantity"], "unit": row["unit"]}
-        lines.setdefault(row["quantity"], head).update(
-            {
-                row["scenario"]: row["value"],
-                f"{row['scenario']}_difference": row.get("difference"),
-                f"{row['scenario']}_relative": row.get("relative"),
-            }
-        )
-    left_out = "" if work_differs(answer) else "_per_useful"
+    other_work = work_differs(answer)
     rows = [
         line
-        for quantity_id, line in lines.items()
-        if not (left_out and quantity_id.endswith(left_out))
+        for line in _lines_of_results(values)
+        if (other_work or not line["quantity"].endswith("_per_useful"))
         and any(line[letter] is not None for letter in letters)
     ]
     first = (Column("label", "result"), *hidden(Column("quantity", "id"), "unit"))
@@ -225,6 +214,22 @@ def _side_by_side(answer: Compared, values: Table) -> list[Table]:
         Table("differences", "Differences from A", (*first, *rises), rows, note),
         Table("relative", "The same as a share of A", (*first, *shares), rows),
     ]
+
+
+def _lines_of_results(values: Table) -> Iterable[dict[str, Any]]:
+    """A line for each result, with what each scenario has of it."""
+    lines: dict[str, dict[str, Any]] = {}
+    for row in values.rows:
+        unit = "" if row["unit"] in ("s", "share", "count") else f", {row['unit']}"
+        head = {"label": row["label"] + unit, "quantity": row["quantity"], "unit": row["unit"]}
+        lines.setdefault(row["quantity"], head).update(
+            {
+                row["scenario"]: row["value"],
+                f"{row['scenario']}_difference": row.get("difference"),
+                f"{row['scenario']}_relative": row.get("relative"),
+            }
+        )
+    return lines.values()
 
 
 def _bills(answer: Compared) -> list[Table]:
@@ -565,15 +570,20 @@ def warnings(answer: Compared) -> list[tuple[str, str]]:
         if len({case.resolved.names.get(name, "") for case in answer.cases}) > 1:
             said.append(told)
     cautions: dict[str, list[tuple[str, str]]] = {}
-    unknown: dict[str, list[tuple[str, str]]] = {}
     for letter, case in zip(LETTERS, answer.cases, strict=False):
         for caution in case.cautions:
             cautions.setdefault(caution.code, []).append((letter, caution_text(caution)))
-        for path, reason in case.resolved.unknown.items():
-            unknown.setdefault(path, []).append((letter, unknown_text(path, reason)))
     everyone = len(answer.cases)
     said += [(code, caution_of_several(texts, everyone)) for code, texts in cautions.items()]
+    return [*said, *_unknown_inputs(answer)]
+
+
+def _unknown_inputs(answer: Compared) -> Iterator[tuple[str, str]]:
+    unknown: dict[str, list[tuple[str, str]]] = {}
+    for letter, case in zip(LETTERS, answer.cases, strict=False):
+        for path, reason in case.resolved.unknown.items():
+            unknown.setdefault(path, []).append((letter, unknown_text(path, reason)))
     for texts in unknown.values():
-        whose = "" if len(texts) == everyone else f" [{', '.join(letter for letter, _ in texts)}]"
-        said.append(("UNKNOWN_INPUT", texts[0][1] + whose))
-    return said
+        letters = ", ".join(letter for letter, _ in texts)
+        whose = "" if len(texts) == len(answer.cases) else f" [{letters}]"
+        yield "UNKNOWN_INPUT", texts[0][1] + whose
