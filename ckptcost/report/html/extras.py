@@ -101,25 +101,17 @@ def _of_model(study: Study, s: Statement) -> Extras:
     tiles = _least_tiles(rows, own) if is_first else []
     large = "In large: the least that a case adds. In" if tiles else "In large and in"
     several = f"{large} the bill: {s.subject.tier}, one of {len(cases)} cases."
-    said = found.answer if is_first else _targets(study)
-    remarks, carbon = remarks_of(s), carbon_lines(s)
-    tables, more = (
-        [table for table in those if table.id != "bill"] for those in (found.tables, found.more)
-    )
-    if not own:
-        said = [line for line in said if "kgCO2e" not in line]
-        remarks = [line for line in remarks if line not in carbon]
-        tables, more = (list(map(_without_carbon, those)) for those in (tables, more))
-    return found._replace(
+    told = found._replace(
         title=s.subject.name,
         lead=several if len(cases) > 1 else "",
         tiles=tiles,
-        answer=said,
-        tables=tables,
+        answer=found.answer if is_first else _targets(study),
+        tables=[table for table in found.tables if table.id != "bill"],
         curve=curve_of(s),
-        findings=[*remarks, basis_line(s.factors)],
-        more=more,
+        findings=[*remarks_of(s), basis_line(s.factors)],
+        more=[table for table in found.more if table.id != "bill"],
     )
+    return told if own else _without_carbon(told, carbon_lines(s))
 
 
 _LEAST = {"run_energy_kwh": "energy", "run_gpu_hours": "gpu_time_lost", "run_cost_usd": "cost"}
@@ -145,7 +137,16 @@ def _least_tiles(cases: Sequence[Mapping[str, Any]], has_carbon: bool) -> list[T
     return tiles
 
 
-def _without_carbon(table: Table) -> Table:
+def _without_carbon(told: Extras, carbon: Sequence[str]) -> Extras:
+    return told._replace(
+        answer=[line for line in told.answer if "kgCO2e" not in line],
+        tables=list(map(_columns_without_carbon, told.tables)),
+        findings=[line for line in told.findings if line not in carbon],
+        more=list(map(_columns_without_carbon, told.more)),
+    )
+
+
+def _columns_without_carbon(table: Table) -> Table:
     kept = tuple(column for column in table.columns if column.unit != "kgCO2e")
     return table._replace(columns=kept)
 
