@@ -39,7 +39,7 @@ def statement_of(found: Simulation, catalog: Catalog) -> Statement | None:
     if lines is None:
         return None
     plan = of_case(case_of(_two_tiers(found.resolved)), catalog)
-    saves, wall_s = (found.values[name] for name in ("saves", "wall"))
+    saves, wall_s = found.values["saves"], found.values["wall"]
     names = tuple(i.path for i in found.resolved.inputs)
     billed = [
         BilledLine(

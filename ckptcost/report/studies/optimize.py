@@ -48,6 +48,9 @@ _FRONT = (
     INTERVAL,
     *AMOUNTS,
 )
+_FRONT_OF_ONE_MODE = tuple(
+    each._replace(shown=False) if each.id == "mode" else each for each in _FRONT
+)
 _JUDGED = Column(
     "on_front",
     "on the front",
@@ -64,9 +67,8 @@ def front_tables(found: Optimum) -> list[Table]:
     over = ", ".join("goodput" if each == "time" else each for each in found.front.objectives)
     note = f"left out: {', '.join(found.front.left_out)}" if found.front.left_out else ""
     title = f"The front over {over}: nothing beats these in all of them"
-    bare = _FRONT
-    if len({option.mode for option in found.options}) == 1:
-        bare = tuple(each._replace(shown=each.shown and each.id != "mode") for each in _FRONT)
+    one_mode = len({option.mode for option in found.options}) == 1
+    bare = _FRONT_OF_ONE_MODE if one_mode else _FRONT
     few = list(chain.from_iterable(map(_thin_rows, on_front)))
     front = Table("front", title, _FRONT, list(chain.from_iterable(on_front)), note, shown=False)
     return [
