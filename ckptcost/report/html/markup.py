@@ -25,14 +25,16 @@ Value = str | float | bool | None
 
 _VOID = frozenset(("meta", "link", "br", "input"))
 _FORBIDDEN = re.compile(
-    "[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]|[\U0001fffe-\U0001ffff]"
+    "[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef"
+    "\ufffe\uffff]|[\U0001fffe-\U0001ffff]"
 )
 """no HTML may hold these, or (the directions of writing) they reach beyond the text that holds
 them"""
 _BREAKS = str.maketrans("\f\r", "  ")
 """which HTML may hold, and a terminal obeys"""
 _LINK = re.compile(
-    r"https?://[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?(?:[/?#](?:[\w.~!$&'()*+,;=:@/?#-]|%[0-9a-f]{2})*)?",
+    r"https?://[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?"
+    r"(?:[/?#](?:[\w.~!$&'()*+,;=:@/?#-]|%[0-9a-f]{2})*)?",
     re.I | re.A,
 )
 
@@ -258,7 +260,8 @@ _BODY = """
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%}
 body{margin:0;background:var(--page);color:var(--ink);overflow-wrap:anywhere}
-body,svg text{font:1rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
+body,svg text{font:1rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,\
+sans-serif}
 .page{max-width:1140px;margin:0 auto;padding:28px 20px 48px}
 h1{font-size:1.9rem;line-height:1.2;margin:0 0 6px;letter-spacing:-.01em}
 h2{font-size:1.3rem;line-height:1.25;margin:0 0 12px}
@@ -276,21 +279,29 @@ h2.appendix{margin:48px 0 -8px;padding-top:22px;border-top:3px solid var(--rule)
 .note,.small,figcaption,caption,.lead{color:var(--muted)}
 .note,figcaption{font-size:.875rem}
 .small{display:block;font-size:.8rem;line-height:1.35}
-.tag{font-size:.78rem;font-weight:400;border:1px solid var(--rule);border-radius:3px;padding:0 6px;color:var(--muted);white-space:nowrap}
+.tag{font-size:.78rem;font-weight:400;border:1px solid var(--rule);border-radius:3px;\
+padding:0 6px;color:var(--muted);white-space:nowrap}
 .simulated,.beware{padding:10px 14px;border-radius:4px;max-width:none}
 .simulated{background:var(--red);color:var(--on-red);font-weight:700;margin:14px 0}
-.beware{background:var(--warn);color:var(--warn-ink);border-left:4px solid var(--failure);margin:0 0 12px}
-nav{margin:18px 0 0;padding:10px 0;border-top:1px solid var(--rule);border-bottom:1px solid var(--rule);font-size:.9rem}
+.beware{background:var(--warn);color:var(--warn-ink);border-left:4px solid var(--failure);\
+margin:0 0 12px}
+nav{margin:18px 0 0;padding:10px 0;border-top:1px solid var(--rule);\
+border-bottom:1px solid var(--rule);font-size:.9rem}
 nav ul{list-style:none;margin:0;padding:0;display:flex;flex-wrap:wrap;gap:2px 18px}
 nav a{display:inline-block;padding:4px 0}
-.cards{display:grid;grid-template-columns:repeat(3,minmax(0,1fr));gap:12px;margin:20px 0 14px;padding:0;list-style:none}
-.cards li{background:var(--card);border:1px solid var(--rule);border-radius:6px;padding:13px 15px;margin:0}
-.what{font-size:.9rem;font-weight:600;display:flex;justify-content:space-between;align-items:baseline;flex-wrap:wrap;gap:0 8px}
+.cards{display:grid;grid-template-columns:repeat(3,minmax(0,1fr));gap:12px;margin:20px 0 14px;\
+padding:0;list-style:none}
+.cards li{background:var(--card);border:1px solid var(--rule);border-radius:6px;padding:13px 15px;\
+margin:0}
+.what{font-size:.9rem;font-weight:600;display:flex;justify-content:space-between;\
+align-items:baseline;flex-wrap:wrap;gap:0 8px}
 .nb,.unit{white-space:nowrap}
-.cards .value{font-size:1.72rem;line-height:1.2;font-weight:650;margin:2px 0 3px;font-variant-numeric:tabular-nums}
+.cards .value{font-size:1.72rem;line-height:1.2;font-weight:650;margin:2px 0 3px;\
+font-variant-numeric:tabular-nums}
 .cards .unit{font-size:.95rem;font-weight:500;color:var(--muted)}
 .cards .apart{border-style:dashed}
-dl.facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(210px,1fr));gap:8px 22px;margin:14px 0 0;font-size:.9rem}
+dl.facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(210px,1fr));gap:8px 22px;\
+margin:14px 0 0;font-size:.9rem}
 dl.facts.exact{grid-template-columns:repeat(auto-fill,minmax(300px,1fr))}
 dl.facts div{min-width:0}
 dt{color:var(--muted);font-size:.8rem}
@@ -298,18 +309,21 @@ dd{margin:0}
 .findings{font-size:1.05rem;padding-left:1.1em}
 .findings li{margin:6px 0;max-width:78ch}
 .scroll{overflow-x:auto;margin:0 0 10px;max-width:100%}
-.scroll:focus-visible,.switch input:focus-visible+label,a:focus-visible{outline:2px solid var(--link);outline-offset:2px}
+.scroll:focus-visible,.switch input:focus-visible+label,\
+a:focus-visible{outline:2px solid var(--link);outline-offset:2px}
 table{border-collapse:collapse;width:100%;font-size:.875rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;padding:0 0 6px;font-size:.875rem}
 caption span{position:sticky;left:0;display:inline-block;max-width:calc(100vw - 40px)}
-th,td{text-align:left;vertical-align:top;padding:6px 14px 6px 0;border-bottom:1px solid var(--rule);overflow-wrap:normal}
+th,td{text-align:left;vertical-align:top;padding:6px 14px 6px 0;\
+border-bottom:1px solid var(--rule);overflow-wrap:normal}
 th:last-child,td:last-child{padding-right:0}
 thead th{border-bottom:2px solid var(--muted);vertical-align:bottom;font-weight:600}
 tbody th{font-weight:500;min-width:11em}
 .n{text-align:right;white-space:nowrap}
 .n .small{white-space:normal;min-width:7em}
 .band th{font-weight:650;padding-top:14px;color:var(--muted)}
-.total th,.total td{font-weight:700;border-top:2px solid var(--muted);border-bottom:2px solid var(--muted)}
+.total th,.total td{font-weight:700;border-top:2px solid var(--muted);\
+border-bottom:2px solid var(--muted)}
 .total .small{font-weight:400}
 .best th,.best td{font-weight:650}
 .claimed{font-style:italic;color:var(--muted)}
@@ -342,16 +356,20 @@ svg .bar{fill:var(--bar)}
 svg .stall{fill:var(--stall)}
 svg .drain{fill:var(--drain)}
 .bars{list-style:none;margin:0 0 8px;padding:0;font-size:.82rem;font-variant-numeric:tabular-nums}
-.bars li{display:grid;grid-template-columns:15.5em 1fr 12.5em;gap:0 10px;align-items:center;margin:0;padding:3px 0}
+.bars li{display:grid;grid-template-columns:15.5em 1fr 12.5em;gap:0 10px;align-items:center;\
+margin:0;padding:3px 0}
 .bars .label{text-align:right}
 .bars .small{line-height:1.1}
 .bars .total{font-weight:650;border-top:1px solid var(--rule);padding-top:6px}
 .track{position:relative;height:18px;border-left:1px solid var(--muted)}
 .track span{position:absolute;top:0;height:100%;min-width:1.5px}
-.f-total{background:var(--total)}.f-save{background:var(--save)}.f-failure{background:var(--failure)}.f-keep{background:var(--keep)}
-.track .range{top:100%;height:7px;border:solid var(--ink);border-width:0 1.5px;background:linear-gradient(var(--ink),var(--ink)) 0 50%/100% 1.5px no-repeat}
+.f-total{background:var(--total)}.f-save{background:var(--save)}\
+.f-failure{background:var(--failure)}.f-keep{background:var(--keep)}
+.track .range{top:100%;height:7px;border:solid var(--ink);border-width:0 1.5px;\
+background:linear-gradient(var(--ink),var(--ink)) 0 50%/100% 1.5px no-repeat}
 .track .range.open{border-right:0}
-.track .range.open::after{content:"";position:absolute;right:-1px;top:0;border:3.5px solid transparent;border-left:7px solid var(--ink);border-right:0}
+.track .range.open::after{content:"";position:absolute;right:-1px;top:0;\
+border:3.5px solid transparent;border-left:7px solid var(--ink);border-right:0}
 svg .line{fill:none;stroke-width:2;stroke-linejoin:round}
 svg .line.whole{stroke-dasharray:none}
 svg .faint{fill-opacity:.2;stroke:none}
@@ -359,11 +377,13 @@ svg .cut{stroke:var(--ink);stroke-opacity:.35;stroke-dasharray:3 3;fill:none}
 .switch{border:0;margin:0;padding:0;min-width:0}
 .switch>legend{padding:0;font-size:.875rem;color:var(--muted);margin-bottom:6px}
 .switch input{position:absolute;opacity:0}
-.switch>label{display:inline-block;border:1px solid var(--rule);border-radius:4px;padding:5px 13px;margin:0 6px 10px 0}
+.switch>label{display:inline-block;border:1px solid var(--rule);border-radius:4px;\
+padding:5px 13px;margin:0 6px 10px 0}
 .switch>label{cursor:pointer;font-size:.9rem}
 .switch input:checked+label{background:var(--ink);color:var(--page);border-color:var(--ink)}
 .panel{display:none}
-.ends{margin-top:40px;border-top:1px solid var(--rule);padding-top:12px;font-size:.875rem;color:var(--muted)}
+.ends{margin-top:40px;border-top:1px solid var(--rule);padding-top:12px;font-size:.875rem;\
+color:var(--muted)}
 """
 _NARROW = """
 @media (max-width:720px){
@@ -379,7 +399,8 @@ svg.wide{display:none}
 svg.narrow{display:block}
 dl.facts{grid-template-columns:1fr 1fr}
 dl.facts.exact{grid-template-columns:1fr}
-tbody th[scope=row],thead th:first-child{position:sticky;left:0;background:var(--page);min-width:7.5em}
+tbody th[scope=row],thead th:first-child{position:sticky;left:0;background:var(--page);\
+min-width:7.5em}
 }
 """
 _PAPER = """
