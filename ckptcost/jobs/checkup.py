@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.recording import Recorded, record
 from ckptcost.meters.base import Absence, Meter
 from ckptcost.runs.pace import Pace
+
+if TYPE_CHECKING:
+    from ckptcost.meters.rapl import CounterDifference
 
 KINDS = ("gpu", "cpu", "dram", "storage", "node")
 """what users ask for; the first word of a domain belongs to one of them"""
@@ -64,20 +67,12 @@ class ChannelTrial(NamedTuple):
     """of one reading of the whole meter, median"""
 
 
-class Cross(NamedTuple):
-    """The same counter by our own reader and by pyRAPL."""
-
-    domain: str
-    ours_j: float
-    theirs_j: float
-    apart_j: float
-
-
 class Checkup(NamedTuple):
     host: str
     tried: Sequence[ChannelTrial]
     absences: Sequence[Absence]
-    cross: Sequence[Cross]
+    cross: Sequence[CounterDifference]
+    """the same counters by our own reader and by pyRAPL"""
     cross_why: str
     """why there is no cross-check"""
     measured_by: dict[str, list[str]]
@@ -257,7 +252,7 @@ def _noise(deviation: float, level: float) -> float:
     return 0.0 if deviation < 1e-9 * abs(level) else deviation
 
 
-def _cross(tools: Instruments) -> tuple[list[Cross], str]:
+def _cross(tools: Instruments) -> tuple[list[CounterDifference], str]:
     """Our own reader and pyRAPL on the same counters."""
     from ckptcost.meters import rapl
 
@@ -278,10 +273,7 @@ def _cross(tools: Instruments) -> tuple[list[Cross], str]:
         return [], error.reason
     finally:
         theirs.close()
-    return [
-        Cross(d.domain, d.ours_j, d.theirs_j, d.apart_j)
-        for d in rapl.crosscheck(ours, theirs, readings)
-    ], ""
+    return list(rapl.crosscheck(ours, theirs, readings)), ""
 
 
 def _read_both(ours: Meter, theirs: Meter) -> tuple[list[float], list[float]]:

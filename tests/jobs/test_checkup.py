@@ -486,7 +486,10 @@ def test_what_is_said_of_pyrapl_and_of_the_cost_of_asking():
     assert not any(
         "pyRAPL" in line for line in study_of(meter, cross_why="no pyRAPL", simulated=True).findings
     )
-    found = [job.Cross("cpu:0", 20.0, 28.0, 2.0), job.Cross("cpu:1", 20.0, math.nan, math.nan)]
+    found = [
+        rapl.CounterDifference("cpu:0", 20.0, 28.0, 2.0),
+        rapl.CounterDifference("cpu:1", 20.0, math.nan, math.nan),
+    ]
     compared = study_of(meter, cross=found, cross_why="")
     assert [tuple(row.values()) for row in table(compared, "cross").rows] == [
         ("cpu:0", 20.0, 28.0, 2.0),
