@@ -297,13 +297,10 @@ def optimize(
     if robust.moves:
         recommended = point_of(option, "robust", robust.interval_s)
         points.append(recommended)
-    interval_s = option.best["time" if "time" in option.known else objective]
-    classic = classic_of(option.scenario, option.at(interval_s), objective)
+    classic = _classic(option, objective)
     today = option_of(one_of(catalog, layers)) if timed else option
     points += _other_points(option, classic, today, timed)
-    levels = None
-    if option.plan.second is not None:
-        levels = _levels(option, objective, timed and name_of(today) == name_of(option))
+    levels = _levels(option, objective, timed and name_of(today) == name_of(option))
     verdicts = check_gates(
         gates,
         lambda gate: float(gate.measure.of(recommended.outcome)),
@@ -329,6 +326,12 @@ def optimize(
         _cautions(option, recommended),
         tuple(verdicts),
     )
+
+
+def _classic(option: TierOption, objective: str) -> Classic:
+    """The formulas' answers for the run at its best for time, where that is known."""
+    interval_s = option.best["time" if "time" in option.known else objective]
+    return classic_of(option.scenario, option.at(interval_s), objective)
 
 
 def _cautions(option: TierOption, point: Point) -> tuple[Caution, ...]:
@@ -393,13 +396,13 @@ def _rank(
     if not able:
         raise _not_computable(options[0], objective)
     runs = [(options[i].resolved, options[i].at(options[i].best[objective])) for i in able]
-    keys = {each: undecided_keys([outcome for _, outcome in runs], each) for each in OBJECTIVES}
-    if keys[objective]:
+    undecided = _undecided([outcome for _, outcome in runs])
+    if keys := undecided.get(objective):
         raise InputError(
-            f"these tiers cannot be ranked by {objective}: {' and '.join(keys[objective])} "
+            f"these tiers cannot be ranked by {objective}: {' and '.join(keys)} "
             "is known for some of them only",
             where=Argument("objective"),
-            remedy=f"give it for all of them, e.g. --set {keys[objective][0]}=...",
+            remedy=f"give it for all of them, e.g. --set {keys[0]}=...",
         )
     order = rank_runs(runs, objective, draws)
     cheaper = dict(zip(able, order.cheaper, strict=True))
@@ -409,8 +412,14 @@ def _rank(
             tuple(cheaper.get(i, math.nan) for i in range(len(options))),
             tuple(able[i] for i in order.alike),
         ),
-        {each: found for each, found in keys.items() if found},
+        undecided,
     )
+
+
+def _undecided(runs: Sequence[Outcome]) -> dict[str, tuple[str, ...]]:
+    """The objectives by which there is no order, and the inputs that would decide."""
+    keys = {each: undecided_keys(runs, each) for each in OBJECTIVES}
+    return {each: found for each, found in keys.items() if found}
 
 
 def _not_computable(option: TierOption, objective: str) -> InputError:
@@ -480,13 +489,13 @@ def _curve(option: TierOption, objective: str) -> IntervalCurve:
     )
 
 
-def _levels(option: TierOption, objective: str, is_now: bool) -> Levels:
+def _levels(option: TierOption, objective: str, is_now: bool) -> Levels | None:
     """The joint optimum, the best interval at the n that is given, what runs now, and the rounded
-    rule."""
+    rule; None without a second tier."""
     s, plan = option.scenario, option.plan
     p, second = s.policy, plan.second
     if second is None or plan.second_recovery is None:
-        raise InputError("there is no second tier", key="second_tier")
+        return None
     drags = (p.slowdown_fraction * plan.saved.lag_s, p.slowdown_fraction * second.lag_s)
     stalls = (
         float(plan.saved.stall_s + drags[0]),

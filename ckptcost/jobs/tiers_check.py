@@ -204,19 +204,21 @@ def _rule(resolved: Resolved) -> tuple[tuple[TierLevel, ...], float, tuple[float
     if plan.second is None or third is None or s.second_tier is None or s.third_tier is None:
         raise InputError("there are no three tiers", key="third_tier")
     saves = (plan.saved, plan.second, third)
-    waits = [plan.saved.stall_s, 0.0, 0.0]
     if s.policy.mode == "sync":
         waits = [save.stall_s for save in saves]
-    drags = [s.policy.slowdown_fraction * save.lag_s for save in saves]
-    stalls = [float(wait + drag) for wait, drag in zip(waits, drags, strict=True)]
+        least = [0.0, 0.0, 0.0]
+    else:
+        waits = [plan.saved.stall_s, 0.0, 0.0]
+        least = [0.0, float(plan.second.write_s), float(third.write_s)]
+    stalls = [
+        float(wait + s.policy.slowdown_fraction * save.lag_s)
+        for wait, save in zip(waits, saves, strict=True)
+    ]
     rates = _rates(s, plan)
     recovery = plan.recovery
     fixed_s = float(recovery.down_s + recovery.exposed_s - recovery.load_s)
     tiers = (s.tier, s.second_tier, s.third_tier)
     lost = [fixed_s + float(load_s(s.checkpoint, tier, s.cluster)) for tier in tiers]
-    least = [0.0, 0.0, 0.0]
-    if s.policy.mode == "async":
-        least = [0.0, float(plan.second.write_s), float(third.write_s)]
     alone = first_order_levels(stalls, rates, least)
     multiples = nest_intervals(alone).multiples
     base_s = nested_base_s(stalls, rates, multiples) if multiples[-1] < math.inf else alone[0]
