@@ -106,20 +106,27 @@ def _course(
 ) -> tuple[Course, tuple[str, ...]]:
     """Fixed is what comes after the last byte (commit), beside is what comes before the first
     (snapshot)."""
-    fixed_s, beside_s = _length_s(window, "commit", time_s), _length_s(window, "snapshot", time_s)
+    measured = {
+        "FIXED": _length_s(window, "commit", time_s),
+        "BESIDE": _length_s(window, "snapshot", time_s),
+        "STRAGGLER": _straggler(window),
+    }
     if what.of == "save" and not window.storage:
-        beside_s = _copy_s(window, time_s)  # no mark tells phases apart
-    straggler = _straggler(window)
-    lent = {"FIXED": fixed_s is None, "BESIDE": beside_s is None, "STRAGGLER": straggler is None}
-    fixed_s = float(modelled.fixed_s) if fixed_s is None else fixed_s
-    beside_s = float(modelled.beside_s) if beside_s is None else beside_s
+        measured["BESIDE"] = _copy_s(window, time_s)  # no mark tells phases apart
+    lent = tuple(name for name, each in measured.items() if each is None)
+    taken = {
+        "FIXED": float(modelled.fixed_s),
+        "BESIDE": float(modelled.beside_s),
+        "STRAGGLER": float(modelled.straggler),
+    }
+    taken |= {name: each for name, each in measured.items() if each is not None}
     for name in ("BESIDE", "FIXED"):  # what was lent may not be more than there was
-        if lent[name] and fixed_s + beside_s >= time_s:
-            beside_s, fixed_s = (0.0, fixed_s) if name == "BESIDE" else (beside_s, 0.0)
-    straggler = float(modelled.straggler) if straggler is None else straggler
-    return measured_course(time_s, what.bytes, fixed_s, beside_s, straggler), tuple(
-        name for name, is_lent in lent.items() if is_lent
+        if name in lent and taken["FIXED"] + taken["BESIDE"] >= time_s:
+            taken[name] = 0.0
+    course = measured_course(
+        time_s, what.bytes, taken["FIXED"], taken["BESIDE"], taken["STRAGGLER"]
     )
+    return course, lent
 
 
 def _copy_s(window: Window, time_s: float) -> float | None:
