@@ -108,7 +108,7 @@ def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration
     saves = [round_ for round_ in every if round_.mode != "load"]
     loads = [round_ for round_ in every if round_.mode == "load"]
     behind = [round_ for round_ in saves if round_.goes_on]
-    mode = "async" if len(behind) > len(saves) / 2 else "sync" if saves else ""
+    mode = _mode(saves, behind)
     writes = _fit(saves, nan)
     setup_s = writes.fixed_s.value if writes.fixed_s.known else 0.0
     reads = _fit(loads, setup_s)
@@ -177,6 +177,13 @@ def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration
             "A run needs saves of known size that ended",
         )
     return found
+
+
+def _mode(saves: Sequence[FitRound], behind: Sequence[FitRound]) -> str:
+    """As the model has it: async where of most saves training went on before they were safe."""
+    if not saves:
+        return ""
+    return "async" if len(behind) > len(saves) / 2 else "sync"
 
 
 _GPU_NOTES = ("just before each save", "while a save holds training up", "from the baseline")

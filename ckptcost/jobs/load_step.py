@@ -493,8 +493,9 @@ def _load_report(
     timing = told(part, steps, channel.tick_s)
     spinning, sleeping = timing.high_w, timing.low_w
     if kind == "gpu":
-        spans = [(each.begin_s + SETTLED_S, each.end_s) for each in held]
-        found_w = [watts_of(seen, *span, is_counter) for span in spans]
+        found_w = [
+            watts_of(seen, each.begin_s + SETTLED_S, each.end_s, is_counter) for each in held
+        ]
         spinning, sleeping = found_w or (UNKNOWN, UNKNOWN)
     assumed_s = energies.lag_s(channel) if is_counter else float("nan")
     return LoadReport(channel, kind, timing, spinning, sleeping, assumed_s)

@@ -151,14 +151,21 @@ def probe(
             tools.meters, FileSink(folder, sync_s=SYNC_S), run_id=run_id, purpose=PURPOSE
         )
         ios, interrupted = _record_passes(saver, place, asked, shapes, recorder, tell)
-        notes = [HOST_CACHE] if asked.read and is_virtual_disk(asked.directory) else []
-        notes += chain(place.notes, *(io.notes for _, _, io in ios))
+        notes = [
+            *_cache_notes(asked),
+            *place.notes,
+            *chain.from_iterable(io.notes for _, _, io in ios),
+        ]
     measured = reviewed(folder)
     windows = {window.name: window for window in measured.windows}
     rounds = tuple(
         ProbePass(n, of, io.bytes, io.files, io, windows.get(_label(of, n))) for n, of, io in ios
     )
     return Probed(asked, rounds, measured, folder, tuple(dict.fromkeys(notes)), interrupted)
+
+
+def _cache_notes(asked: ProbeRequest) -> list[str]:
+    return [HOST_CACHE] if asked.read and is_virtual_disk(asked.directory) else []
 
 
 def _label(of: str, number: int) -> str:
