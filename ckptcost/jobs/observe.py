@@ -94,12 +94,14 @@ class _Written:
         odd = next((verdict for verdict in self.verdicts if not verdict.stood_still), None)
         if odd is not None:
             return odd.why or odd.code
-        came_later = self.commit_ns is not None and self.commit_ns - last_ns > AT_ONCE_NS
-        if synced is None:  # nobody saw what the job did in between, or the end of the save
-            return "UNCLEAR" if came_later or self.closed_ns is None else ""
-        if came_later or not synced.tids <= {verdict.trainer for verdict in self.verdicts}:
+        if self.commit_ns is not None and self.commit_ns - last_ns > AT_ONCE_NS:
             return "UNCLEAR"
-        return "" if self.closed_ns is not None or synced.all else "UNCLEAR"
+        is_over = self.closed_ns is not None
+        if synced is not None:  # else nobody saw what the job did in between
+            if not synced.tids <= {verdict.trainer for verdict in self.verdicts}:
+                return "UNCLEAR"
+            is_over = is_over or synced.all
+        return "" if is_over else "UNCLEAR"
 
 
 class Evidence:
