@@ -72,14 +72,8 @@ def _listing(
     catalog: Catalog, kind: str | None, name: str | None, sources: bool
 ) -> tuple[Any, list[str]]:
     """What there is of a kind, for machines and as lines."""
-    from ckptcost.errors import UnknownName
-
     if kind == "source" or (kind is None and sources):
-        shown = catalog.sources
-        if name:
-            if name not in shown:
-                raise UnknownName("source", name, shown)
-            shown = {name: shown[name]}
+        shown = _sources_named(catalog, name)
         return shown, _sources(shown)
     if kind is None:
         counts = {each: len(catalog.ids(each)) for each in KINDS}
@@ -181,6 +175,18 @@ def _figures(entity: Any) -> list[str]:
 def _claim(c: Any) -> str:
     ends = f" ({c.low} to {c.high})" if c.low else ""
     return f"claim: {c.what} {c.value} for {c.size}{ends}, {c.source}; {c.note}"
+
+
+def _sources_named(catalog: Catalog, name: str | None) -> dict[str, dict[str, Any]]:
+    """All of them, or the one of that name."""
+    from ckptcost.errors import UnknownName
+
+    known = catalog.sources
+    if not name:
+        return known
+    if name not in known:
+        raise UnknownName("source", name, known)
+    return {name: known[name]}
 
 
 def _sources(found: dict[str, dict[str, Any]]) -> list[str]:

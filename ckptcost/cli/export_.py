@@ -148,17 +148,23 @@ def write(wanted: Format, files: Files, path: str | None, force: bool) -> None:
     output.write([content.decode()] if isinstance(content, bytes) else content, path)
 
 
+def _require_replaceable(target: Path, files: Files, force: bool, shown: str) -> None:
+    from ckptcost.errors import OutputError
+
+    if not force:
+        raise OutputError(f"{shown} is there already; another -o, or --force to replace it")
+    if not target.is_dir():
+        raise OutputError(f"{shown} is there already; another -o")
+    if not _ours(target, files):
+        raise OutputError(f"{shown} holds other files too; another -o")
+
+
 def _folder(target: Path, files: Files, force: bool, shown: str) -> None:
     from ckptcost.errors import OutputError
     from ckptcost.report.folders import whole_folder
 
     if target.exists():
-        if not force:
-            raise OutputError(f"{shown} is there already; another -o, or --force to replace it")
-        if not target.is_dir():
-            raise OutputError(f"{shown} is there already; another -o")
-        if not _ours(target, files):
-            raise OutputError(f"{shown} holds other files too; another -o")
+        _require_replaceable(target, files, force, shown)
     try:
         with whole_folder(target, force) as folder:
             for name, content in files.items():

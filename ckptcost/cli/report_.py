@@ -67,9 +67,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write_report(options: argparse.Namespace, words: list[str]) -> int:
-    from ckptcost.cli import output
     from ckptcost.errors import InputError
-    from ckptcost.questions.statements import statement_document
     from ckptcost.report.statements import reading
 
     answers.fits(options)
@@ -81,6 +79,7 @@ def _write_report(options: argparse.Namespace, words: list[str]) -> int:
     if is_document:
         _check_no_job(options)
     if not flags.is_said(options):
+        from ckptcost.cli import output
         from ckptcost.report.render import file_text
 
         output.write(
@@ -88,7 +87,18 @@ def _write_report(options: argparse.Namespace, words: list[str]) -> int:
             options.output,
         )
         return 0
-    # a bill under other factors is no longer the study or report it was
+    _write_placed(options, words, is_document)
+    return 0
+
+
+def _write_placed(options: argparse.Namespace, words: list[str], is_document: bool) -> None:
+    """A bill under other factors, which is no longer the study or report it was."""
+    from ckptcost.cli import output
+    from ckptcost.errors import InputError
+    from ckptcost.questions.statements import statement_document
+    from ckptcost.report import render
+    from ckptcost.report.read import read, study_of
+
     if options.table:
         raise InputError(
             "names a table of a study", where="--table", remedy="leave out what says when and where"
@@ -102,9 +112,6 @@ def _write_report(options: argparse.Namespace, words: list[str]) -> int:
         options.site,
         words,
     )
-    from ckptcost.report import render
-    from ckptcost.report.read import read, study_of
-
     if options.format == "html":
         study = study_of(read(options.source)) if is_document else _review_run(options).study
         inputs = document.reproducibility.inputs
@@ -112,7 +119,6 @@ def _write_report(options: argparse.Namespace, words: list[str]) -> int:
     else:
         written = render.text_of(document, options.format)
     output.write([written], options.output)
-    return 0
 
 
 def _check_no_job(options: argparse.Namespace) -> None:

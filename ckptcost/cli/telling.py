@@ -73,22 +73,18 @@ def tellable(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]
 
 def _tellable(parser: argparse.ArgumentParser, words: Iterator[str]) -> Iterator[str]:
     flags, places = parser._option_string_actions, _places(parser)
-    only_places = False
     for word in words:
-        flag, equals, value = word.partition("=")
-        if word == "--" and not only_places:
-            only_places = True
+        flag = word.partition("=")[0]
+        if word == "--":
             yield word
-        elif only_places or (word[:2] not in flags and flag not in flags):
+            for placed in words:
+                yield from _placed(next(places, None), placed, words)
+        elif word[:2] not in flags and flag not in flags:
             yield from _placed(next(places, None), word, words)
         elif not flag.startswith("--"):
             yield from _short(flags, word, words)
-        elif flags[flag].nargs == 0:
-            yield flag
         else:
-            shown = _one(flags[flag], value if equals else next(words, ""))
-            if flag not in CHANGES_NO_FIGURE:
-                yield from [f"{flag}={shown}"] if equals else [flag, shown]
+            yield from _long(flags[flag], word, words)
 
 
 def _placed(place: argparse.Action | None, word: str, words: Iterator[str]) -> Iterator[str]:
@@ -96,6 +92,17 @@ def _placed(place: argparse.Action | None, word: str, words: Iterator[str]) -> I
     yield _one(place, word)
     if place is not None and place.nargs == argparse.REMAINDER and [*words]:
         yield UNTOLD
+
+
+def _long(action: argparse.Action, word: str, words: Iterator[str]) -> Iterator[str]:
+    """`--flag`, `--flag=VALUE`, `--flag VALUE`."""
+    flag, equals, value = word.partition("=")
+    if action.nargs == 0:
+        yield flag
+        return
+    shown = _one(action, value if equals else next(words, ""))
+    if flag not in CHANGES_NO_FIGURE:
+        yield from [f"{flag}={shown}"] if equals else [flag, shown]
 
 
 def _short(flags: dict[str, argparse.Action], word: str, words: Iterator[str]) -> Iterator[str]:
