@@ -27,10 +27,11 @@ from ckptcost.jobs.calibrate_rounds import (
     StateWatts,
     StorageJoules,
     UnfitWindow,
-    of_gpus,
-    of_hosts,
+    gpu_share,
+    host_share,
     of_storage,
     rounds_of,
+    states_of,
 )
 from ckptcost.jobs.measured import Measured
 from ckptcost.runs.header import base_name
@@ -113,7 +114,7 @@ def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration
     setup_s = writes.fixed_s.value if writes.fixed_s.known else 0.0
     reads = _fit(loads, setup_s)
     paired = list(zip(all_told, rounds, strict=True))
-    gpus, hosts, stored = of_gpus(paired), of_hosts(paired), of_storage(paired)
+    gpus, hosts = states_of(paired, gpu_share), states_of(paired, host_share)
     boundary, survives, where = _place(all_told, is_of_all)
     node = "tier." if is_of_all else "tier.node_"
     from_cache = any(round_.from_cache for round_ in saves)
@@ -150,7 +151,7 @@ def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration
             straggler_of([r.ranks_s for r in saves]),
             "slowest rank over the mean; inside the rate already",
         ),
-        *_storage(stored),
+        *_storage(of_storage(paired)),
         *_watts("gpu", gpus, _GPU_NOTES),
         *_watts("host", hosts, _HOST_NOTES),
         *_of_steps(all_told, behind, mode != "sync"),

@@ -338,25 +338,17 @@ Share = Callable[[RunToFit, Mapping[str, Energy]], Energy]
 """what one GPU, or the host, has of joules by domain"""
 
 
-def of_gpus(told: Sequence[tuple[RunToFit, Sequence[FitRound]]]) -> StateWatts:
+def gpu_share(told: RunToFit, by_domain: Mapping[str, Energy]) -> Energy:
     """One GPU in the mean of all of a node."""
-    return _states(told, _gpu_share)
-
-
-def of_hosts(told: Sequence[tuple[RunToFit, Sequence[FitRound]]]) -> StateWatts:
-    """The node less its GPUs: processors, memory, fans, boards and, at the plug, the power
-    supplies. Parts alone are no host."""
-    return _states(told, _host_share)
-
-
-def _gpu_share(told: RunToFit, by_domain: Mapping[str, Energy]) -> Energy:
     cards = [by_domain[domain] for domain in told.gpus if domain in by_domain]
     return (
         times(whole_or_none(total(cards)), 1.0 / len(cards)) if cards else unknown("NO_GPU_METER")
     )
 
 
-def _host_share(told: RunToFit, by_domain: Mapping[str, Energy]) -> Energy:
+def host_share(told: RunToFit, by_domain: Mapping[str, Energy]) -> Energy:
+    """The node less its GPUs: processors, memory, fans, boards and, at the plug, the power
+    supplies. Parts alone are no host."""
     nodes = [energy for domain, energy in by_domain.items() if domain.split(":")[0] == "node"]
     if not nodes:
         return unknown("NO_NODE_METER")
@@ -365,7 +357,7 @@ def _host_share(told: RunToFit, by_domain: Mapping[str, Energy]) -> Energy:
     return unknown("PARTS_EXCEED_NODE") if left.high < 0 else left
 
 
-def _states(told: Sequence[tuple[RunToFit, Sequence[FitRound]]], share: Share) -> StateWatts:
+def states_of(told: Sequence[tuple[RunToFit, Sequence[FitRound]]], share: Share) -> StateWatts:
     training: list[Energy] = []
     stalled: list[Energy] = []
     idle: list[Energy] = []

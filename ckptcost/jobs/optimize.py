@@ -437,13 +437,16 @@ def point_of(
     """One interval, on another tier or in another mode where told so, against every objective's own
     best."""
     outcome = (on or option).at(interval_s)
-    least = {o: cost_of(option.at(option.best[o]), o) for o in option.known}
-    return Point(
-        name,
-        interval_s,
-        outcome,
-        {o: float(regret(cost_of(outcome, o), least[o])) for o in option.known},
-    )
+    regrets = {o: float(over) for o, over in _regrets(option, outcome).items()}
+    return Point(name, interval_s, outcome, regrets)
+
+
+def _regrets(option: TierOption, outcome: Outcome) -> dict[str, NDArray[np.float64]]:
+    """What it costs over each objective's own best."""
+    return {
+        o: np.asarray(regret(cost_of(outcome, o), cost_of(option.at(option.best[o]), o)))
+        for o in option.known
+    }
 
 
 def _robust(option: TierOption, objective: str, draws: int) -> Robust:
@@ -481,12 +484,7 @@ def _curve(option: TierOption, objective: str) -> IntervalCurve:
     )
     interval_s = np.concatenate([below[:-1], [best_s], above[1:]])
     outcome = option.at(interval_s)
-    least = {o: cost_of(option.at(option.best[o]), o) for o in option.known}
-    return IntervalCurve(
-        interval_s,
-        outcome,
-        {o: np.asarray(regret(cost_of(outcome, o), least[o])) for o in option.known},
-    )
+    return IntervalCurve(interval_s, outcome, _regrets(option, outcome))
 
 
 def _levels(option: TierOption, objective: str, is_now: bool) -> Levels | None:
