@@ -39,7 +39,6 @@ class SaveRhythm(NamedTuple):
     bytes: float
     """of one, in the mean"""
     stall_s: float
-    longest_s: float
     lag_s: float | None
     """from the return of a save until it was safe, in the mean of those that are known to be"""
     never_safe: int
@@ -135,7 +134,6 @@ def rhythm_of(m: Measured) -> SaveRhythm:
         len(stalls_s),
         fmean(sizes),
         fmean(stalls_s),
-        max(stalls_s),
         max(fmean(lags_s), 0.0) if lags_s else None,
         len(unsafe),
         median(between_s) if between_s else None,
