@@ -38,12 +38,11 @@ from ckptcost.present.amounts import (
 )
 from ckptcost.present.words import (
     METHODS,
-    caution_of_several,
-    caution_text,
     line_label,
     result_text,
     unknown_text,
 )
+from ckptcost.report.studies.model_words import cautions_told
 from ckptcost.report.studies.run_columns import known_value, share_of_draws
 from ckptcost.report.study import (
     ROW_DIFFERENCE,
@@ -569,12 +568,8 @@ def warnings(answer: Compared) -> list[tuple[str, str]]:
     for name, told in _DIFFERENT.items():
         if len({case.resolved.names.get(name, "") for case in answer.cases}) > 1:
             said.append(told)
-    cautions: dict[str, list[tuple[str, str]]] = {}
-    for letter, case in zip(LETTERS, answer.cases, strict=False):
-        for caution in case.cautions:
-            cautions.setdefault(caution.code, []).append((letter, caution_text(caution)))
-    everyone = len(answer.cases)
-    said += [(code, caution_of_several(texts, everyone)) for code, texts in cautions.items()]
+    letters = LETTERS[: len(answer.cases)]
+    said += cautions_told(letters, [case.cautions for case in answer.cases])
     return [*said, *_unknown_inputs(answer)]
 
 

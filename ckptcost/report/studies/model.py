@@ -12,7 +12,7 @@ from ckptcost.core.units import parse, to_kwh
 from ckptcost.jobs.gates import GateVerdict
 from ckptcost.jobs.model import Answer, Case, case_names
 from ckptcost.present.amounts import between, count, duration, number, size
-from ckptcost.present.words import caution_of_several, caution_text, line_label, unknown_text
+from ckptcost.present.words import line_label, unknown_text
 from ckptcost.report.build import inputs_hash, plain_scenarios
 from ckptcost.report.canonical import tidy
 from ckptcost.report.factors import Part
@@ -22,6 +22,7 @@ from ckptcost.report.studies.model_words import (
     ENDLESS,
     ClosedForm,
     avoidable_lines,
+    cautions_told,
     least_of,
     range_text,
     remarks_of,
@@ -92,14 +93,8 @@ def digest_of(answer: Answer) -> str:
 def warnings_of(answer: Answer) -> list[Part]:
     """Each kind of caution once, in the words of the first case it holds for; the others are
     named."""
-    said: dict[str, list[tuple[str, str]]] = {}
-    for case, name in zip(answer.cases, case_names(answer.cases), strict=True):
-        for caution in case.cautions:
-            said.setdefault(caution.code, []).append((name, caution_text(caution)))
-    found = [
-        {"code": code, "message": caution_of_several(texts, len(answer.cases))}
-        for code, texts in said.items()
-    ]
+    said = cautions_told(case_names(answer.cases), [case.cautions for case in answer.cases])
+    found = [{"code": code, "message": text} for code, text in said]
     for path, reason in answer.cases[0].resolved.unknown.items():
         found.append({"code": "UNKNOWN_INPUT", "message": unknown_text(path, reason)})
     return found

@@ -25,9 +25,10 @@ from ckptcost.present.amounts import (
     share,
     size,
 )
-from ckptcost.present.words import method_text, rule_text
+from ckptcost.present.words import caution_of_several, caution_text, method_text, rule_text
 
 if TYPE_CHECKING:
+    from ckptcost.core.cautions import Caution
     from ckptcost.report.parts import Factor, Quantity
 
 ClosedForm = Any
@@ -396,6 +397,17 @@ def _listing(parts: Sequence[str]) -> str:
 
 
 # ---- inputs
+
+
+def cautions_told(
+    names: Sequence[str], cautions: Sequence[Sequence[Caution]]
+) -> list[tuple[str, str]]:
+    """Each kind once, in the words of the first case it holds for; the others are named."""
+    said: dict[str, list[tuple[str, str]]] = {}
+    for name, own in zip(names, cautions, strict=True):
+        for caution in own:
+            said.setdefault(caution.code, []).append((name, caution_text(caution)))
+    return [(code, caution_of_several(texts, len(names))) for code, texts in said.items()]
 
 
 def basis_line(factors: Sequence[Factor]) -> str:
