@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ckptcost.present.table import WIDTH, columns, on_one_line, wrap_line
 from ckptcost.present.words import gate_text
 from ckptcost.report.studies.model_words import basis_line
-from ckptcost.report.study import shown_cells
+from ckptcost.report.study import shortened, shown_cells
 
 if TYPE_CHECKING:
     from ckptcost.report.study import Study, Table
@@ -270,7 +270,7 @@ def _tables(tables: Sequence[Shown], room: int, most_note: int) -> tuple[list[li
     left_out = 0
     for place, table in enumerate(tables[:TABLES]):
         note = _cut(wrap_line(table.note), most_note) if table.note else []
-        title = wrap_line(on_one_line(_short(table.title, TITLE)))
+        title = wrap_line(on_one_line(shortened(table.title, TITLE)))
         own = room - 2 - len(title) - len(note)  # what its rows may take
         least = min(LEAST_ROWS, len(table.rows))
         if own < least and printed:
@@ -283,18 +283,14 @@ def _tables(tables: Sequence[Shown], room: int, most_note: int) -> tuple[list[li
         rows = len(table.rows)
         if rows > own:
             many = f"of {rows} rows)"
-            cut = len(wrap_line(f"{_short(table.title, TITLE)} ({own} {many}")) - len(title)
+            cut = len(wrap_line(f"{shortened(table.title, TITLE)} ({own} {many}")) - len(title)
             rows = max(own - cut, least)
-            title = wrap_line(f"{_short(table.title, TITLE)} ({rows} {many}")
+            title = wrap_line(f"{shortened(table.title, TITLE)} ({rows} {many}")
         left_out += len(table.rows) - rows
         body = columns(list(table.header), rows_of(table, rows), left=table.left, widest=WIDTH)
         printed.append([*title, *body, *note])
         room -= 1 + len(printed[-1])
     return printed, left_out
-
-
-def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 2]}.."
 
 
 def rows_of(table: Shown, many: int) -> list[list[str]]:

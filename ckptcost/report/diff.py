@@ -31,6 +31,7 @@ from ckptcost.report.difference import (
 )
 from ckptcost.report.parts import Component, Factor, Quantity, Totals
 from ckptcost.report.statement import QUANTITIES, Statement
+from ckptcost.report.study import shortened
 
 SAME = 1e-9
 """relative: documents hold 12 digits"""
@@ -439,4 +440,4 @@ def _gpu_price(s: Statement) -> float | None:
 
 def some(names: Sequence[str]) -> str:
     """A list of names, none of which drowns a message."""
-    return some_of([name if len(name) <= 80 else name[:78] + ".." for name in names])
+    return some_of([shortened(name, 80) for name in names])

@@ -23,7 +23,7 @@ from ckptcost.report.difference import (
 from ckptcost.report.document import Report
 from ckptcost.report.parts import Warned
 from ckptcost.report.statement import QUANTITIES
-from ckptcost.report.study import ROW_UNIT, Column, Study, Table, named, range_text
+from ckptcost.report.study import ROW_UNIT, Column, Study, Table, named, range_text, shortened
 from ckptcost.report.writers import Block, Section
 
 MARKER = "<!-- ckptcost-diff -->"
@@ -48,8 +48,7 @@ _ROWS_AT_ONCE = 50
 
 
 def _short(text: str, most: int = _LONGEST) -> str:
-    told = " ".join(on_one_line(text).split())
-    return told if len(told) <= most else told[: most - 2] + ".."
+    return shortened(" ".join(on_one_line(text).split()), most)
 
 
 def amount_text(amount: Amount | None, unit: str) -> str:

@@ -95,6 +95,10 @@ def plain(value: float | None) -> float | None:
     return value if value is not None and isfinite(value) else None
 
 
+def shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 2]}.."
+
+
 def named(*names: str) -> tuple[Column, ...]:
     """Columns of words, headed by what they are called."""
     return tuple(Column(name, name) for name in names)

@@ -13,7 +13,17 @@ from ckptcost.core.relations import QUANTITIES, RELATIONS
 from ckptcost.core.units import UNITS, to_kwh
 from ckptcost.jobs.audit import Audited
 from ckptcost.present.claims import amount, apart, arithmetic, binary, distance, follows
-from ckptcost.report.study import ROW_UNIT, Column, Study, Table, hidden, named, plain, table_of
+from ckptcost.report.study import (
+    ROW_UNIT,
+    Column,
+    Study,
+    Table,
+    hidden,
+    named,
+    plain,
+    shortened,
+    table_of,
+)
 
 MOST_SENTENCES = 20
 _ENDS = (("low", "low end"), ("high", "high end; null where there is none"))
@@ -146,12 +156,12 @@ def _formula(fact: Fact | None, unit: str, like: str) -> dict[str, str | None]:
 
 
 def _follow_row(claim: str, what: str, fact: Fact, unit: str, like: str) -> dict[str, Any]:
-    row = {"claim": _label(claim, what), "from": _short(fact.how), **_formula(fact, unit, like)}
+    row = {
+        "claim": _label(claim, what),
+        "from": shortened(fact.how, 30),
+        **_formula(fact, unit, like),
+    }
     return row | _numbers(unit, follows=fact.printed, rounded=fact.allowed)
-
-
-def _short(text: str, most: int = 30) -> str:
-    return text if len(text) <= most else text[: most - 2] + ".."
 
 
 def _reading_row(reading: OtherReading) -> dict[str, Any]:
