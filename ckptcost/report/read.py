@@ -41,7 +41,7 @@ OLDER = ("ckptcost.study", "ckptcost.statement", "ckptcost.diff")
 def read(source: str) -> Report:
     """The document in a file. A newer minor version is read without what it adds; one of statements
     alone must be as it was written, because exports are made of it."""
-    raw = parse_json(source, MOST_BYTES)
+    raw = parse_json(source)
     version = _version_of(raw, source)
     newer = version != SCHEMA_VERSION
     try:
@@ -221,9 +221,9 @@ _LARGE = re.compile(r"\d[eE]\+?\d{3}|\d{300}")
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def parse_json(source: str, most_bytes: int) -> Any:
+def parse_json(source: str) -> Any:
     """What is in the file."""
-    text = text_of(Path(source), source, most_bytes)
+    text = text_of(Path(source), source, MOST_BYTES)
     try:
         found = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
         if isinstance(found, dict) and _LARGE.search(text):  # few files: it takes time

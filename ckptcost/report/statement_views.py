@@ -14,7 +14,7 @@ from ckptcost.report import sci, writers
 from ckptcost.report.document import Report
 from ckptcost.report.parts import Component, Quantity, Source, Totals
 from ckptcost.report.statement import QUANTITIES, Statement
-from ckptcost.report.study import NOTE, Column, Table
+from ckptcost.report.study import NOTE, Column, Table, named
 from ckptcost.report.to_csv import UNIT_SUFFIX, lines
 from ckptcost.report.writers import ReportPage, Section
 
@@ -26,11 +26,6 @@ KG_PER_T = KWH_PER_MWH = G_PER_KG = 1000.0
 
 VALUE = Column("value", "value", "1", unknown=NOT_KNOWN)
 LOW_HIGH = Column("range", "low-high", "1", range_of="value")
-
-
-def _texts(*names: str) -> tuple[Column, ...]:
-    """Columns of words, headed by what they are called."""
-    return tuple(Column(name, name) for name in names)
 
 
 def _spread(q: Quantity, name: str = "value", scale: float = 1.0) -> dict[str, Any]:
@@ -77,14 +72,14 @@ def totals(s: Statement) -> Table:
     )
     note = f"low-high: {s.uncertainty}. Embodied carbon is in no emissions total."
     note += f" Not in the totals because unknown: {lacking}." if lacking else ""
-    columns = (*_texts("total", "basis"), VALUE, *_texts("unit"), LOW_HIGH)
+    columns = (*named("total", "basis"), VALUE, *named("unit"), LOW_HIGH)
     return Table("totals", "Totals", columns, rows, on_one_line(note))
 
 
 def bill(s: Statement, unknown: str = DASH) -> Table:
     """The lines; those of the other ledger below the total, and in none."""
     columns = (
-        *_texts("line"),
+        *named("line"),
         Column("energy", "kWh", "kWh", unknown=unknown),
         Column("range", "low-high", "kWh", range_of="energy"),
         Column("gpu_time_lost", "GPU-h", "GPU-h", unknown=unknown),
@@ -128,18 +123,15 @@ def scope_two(s: Statement) -> Table:
         for which, called, q in of
     ]
     bought = "; ".join(
-        f"{c.name} ({c.instrument}), {share(c.share)} at {_grams(c.kgco2e_per_kwh)}"
+        f"{c.name} ({c.instrument}), {share(c.share)} at"
+        f" {number(c.kgco2e_per_kwh * G_PER_KG)} g/kWh"
         for c in s.contracts
     )
     note = "Of whoever buys the electricity; for a customer of theirs it is Scope 3."
     note += f" Contracts: {bought}." if bought else ""
-    columns = (*_texts("method", "factor"), VALUE, LOW_HIGH, *_texts("unit"))
+    columns = (*named("method", "factor"), VALUE, LOW_HIGH, *named("unit"))
     title = "Emissions of the electricity"
     return Table("scope_two", title, columns, rows, on_one_line(note))
-
-
-def _grams(kgco2e_per_kwh: float) -> str:
-    return f"{number(kgco2e_per_kwh * G_PER_KG)} g/kWh"
 
 
 def _factor_text(s: Statement, factor_id: str) -> str:
@@ -158,7 +150,7 @@ def esrs(s: Statement) -> Table:
             ("E1-6 Scope 2, market-based", market, KG_PER_T, "tCO2e"),
         )
     ]
-    columns = (*_texts("line"), VALUE, LOW_HIGH, *_texts("unit"))
+    columns = (*named("line"), VALUE, LOW_HIGH, *named("unit"))
     return Table("esrs", "ESRS E1 lines", columns, rows, MEMO)
 
 
@@ -169,7 +161,7 @@ def sci_table(s: Statement) -> Table:
         if not isinstance(row.value, str)
     ]
     note = "SCI = ((E * I) + M) per R, of the checkpoints only."
-    columns = (*_texts("part", "unit"), Column("note", "note", NOTE), VALUE)
+    columns = (*named("part", "unit"), Column("note", "note", NOTE), VALUE)
     return Table("sci", "Software carbon intensity (SCI)", columns, rows, note)
 
 
@@ -180,7 +172,7 @@ def sci_lines(s: Statement) -> list[str]:
 
 
 def coefficients(s: Statement) -> Table:
-    columns = (*_texts("name", "description", "source", "method"), VALUE, *_texts("unit"))
+    columns = (*named("name", "description", "source", "method"), VALUE, *named("unit"))
     rows = [c._asdict() for c in sci.coefficients(s)]
     return Table("coefficients", "Coefficients", columns, rows, wide=True)
 
@@ -210,7 +202,7 @@ def factors(s: Statement) -> Table:
         }
         for f in s.factors
     ]
-    columns = _texts("factor", "value", "range", "basis", "source and licence")
+    columns = named("factor", "value", "range", "basis", "source and licence")
     return Table("factors", "Factors", columns, rows, wide=True)
 
 
@@ -221,7 +213,7 @@ def _sources(sources: Iterable[Source]) -> str:
 def measurements(s: Statement, unknown: str = DASH) -> Table:
     columns = (
         Column("id", "domain"),
-        *_texts("instrument", "boundary"),
+        *named("instrument", "boundary"),
         Column("tick_s", "tick", "s", unknown=unknown),
         Column("coverage", "covered", "share", unknown=unknown),
         Column("energy_kwh", "kWh", "kWh", unknown=unknown),
@@ -300,7 +292,7 @@ CSV_COLUMNS = (
 def to_csv(document: Report) -> str:
     """One row per component of each statement, no totals: the columns of one ledger add up."""
     rows = [_csv_row(s, c) for s in document.statements for c in s.components]
-    told = Table("components", "", _texts(*CSV_COLUMNS), rows)
+    told = Table("components", "", named(*CSV_COLUMNS), rows)
     return lines(writers.csv_rows(told))
 
 

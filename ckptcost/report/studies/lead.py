@@ -101,22 +101,15 @@ def _lead(found: Lead) -> Table:
     return Table("lead", "Until the last save is safe", columns, rows)
 
 
-def _zero_if_unknown(step_s: float) -> float:
-    return 0.0 if math.isnan(step_s) else step_s
-
-
 def _notices(found: Lead) -> Table:
     columns = (
         Column("who", "spot instances of"),
         Column("notice", "warning", "s"),
         Column("left", "left for a step", "s", "less than nothing: not enough"),
     )
+    step_s = 0.0 if math.isnan(found.step_s) else found.step_s
     rows: list[dict[str, Any]] = [
-        {
-            "who": who,
-            "notice": notice_s,
-            "left": notice_s - found.p99_s + _zero_if_unknown(found.step_s),
-        }
+        {"who": who, "notice": notice_s, "left": notice_s - found.p99_s + step_s}
         for who, notice_s in NOTICES
     ]
     return Table("notices", "Warnings before an instance is taken away", columns, rows)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ckptcost.core.bill import is_local
 from ckptcost.core.units import HOUR_S, MONTH_S, to_hours
-from ckptcost.jobs.price import Breakeven, TierSide
+from ckptcost.jobs.price import Breakeven
 from ckptcost.present.amounts import count, duration, number, share, size
 from ckptcost.report.study import ROW_UNIT, Column, Study, Table, hidden, plain, table_of
 
@@ -29,7 +29,12 @@ def study_of(found: Breakeven) -> Study:
     warnings = []
     for side, key in ((slow, "slower"), (fast, "faster")):
         if side.price_usd_per_s != side.price_usd_per_s:
-            warnings.append(("UNKNOWN_INPUT", _no_price(side, key)))
+            told = (
+                f"The price of the {key} tier, {side.tier_id}, is not known: give"
+                " tier.storage_price or tier.standing_price in a file. It is left out, not counted"
+                " as zero."
+            )
+            warnings.append(("UNKNOWN_INPUT", told))
     return Study(
         kind="solution",
         title=f"What {fast.tier_id} may cost against {slow.tier_id}",
@@ -48,13 +53,6 @@ def study_of(found: Breakeven) -> Study:
         findings=_findings(found),
         warnings=warnings,
         resolved=[slow.resolved, fast.resolved],
-    )
-
-
-def _no_price(side: TierSide, which: str) -> str:
-    return (
-        f"The price of the {which} tier, {side.tier_id}, is not known: give tier.storage_price or"
-        " tier.standing_price in a file. It is left out, not counted as zero."
     )
 
 
