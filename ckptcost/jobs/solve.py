@@ -337,6 +337,9 @@ class Trials:
             best_s = self.asked_s
         return max(min(best_s, float(s.work_s)), LEAST_INTERVAL_S)
 
+    def chosen_s(self, s: Scenario, plan: Plan) -> float:
+        return self.best_s(s, plan) if self.kept_s is None else self.kept_s
+
     def reached(self, s: Scenario, plan: Plan, value: float, interval_s: float) -> Reached:
         with np.errstate(over="ignore"):
             outcome = core.outcome_at(s, plan, interval_s)
@@ -349,7 +352,7 @@ class Trials:
 
     def today_at_best(self, knob: Knob | None) -> Reached:
         """Nothing changed but the interval."""
-        kept_s = self.best_s(self.s, self.plan) if self.kept_s is None else self.kept_s
+        kept_s = self.chosen_s(self.s, self.plan)
         return self.reached(
             self.s, self.plan, knob.today(self.s, self.plan) if knob else kept_s, kept_s
         )
@@ -358,9 +361,10 @@ class Trials:
         """The knob at a value."""
         s, plan = knob.put(self.s, self.plan, value)
         plan = change(plan)
-        return self.reached(
-            s, plan, value, self.best_s(s, plan) if self.kept_s is None else self.kept_s
-        )
+        return self.reached(s, plan, value, self.chosen_s(s, plan))
+
+    def search(self, knob: Knob | None, change: Change = same_plan) -> SearchResult:
+        return self.turned(knob, change) if knob else self.window(change)
 
     def turned(self, knob: Knob, change: Change = same_plan) -> SearchResult:
         """The knob turned from its best end until the target is just met."""
@@ -474,7 +478,7 @@ def solve(resolved: Resolved, what: str, gate: Gate, keep_interval: bool = False
     two_tiers_at_most(resolved.scenario)
     trials = Trials(resolved, gate, keep_interval)
     knob = KNOBS.get(what)
-    found = trials.turned(knob) if knob else trials.window()
+    found = trials.search(knob)
     today, today_at_best = trials.as_it_stands(knob), trials.today_at_best(knob)
     status: Status = "reached"
     if found.needed is None:
@@ -538,10 +542,7 @@ def circumstances(trials: Trials, knob: Knob | None) -> list[Circumstance]:
     if trials.plan.saved.lag_s > 0 and turned in ("", "stall"):
         # not of the write rate: a faster write acts through the lag
         changes = {NOTHING_ELSE: _nothing_else} | changes
-    return [
-        Circumstance(time_s, trials.turned(knob, change) if knob else trials.window(change))
-        for time_s, change in changes.items()
-    ]
+    return [Circumstance(time_s, trials.search(knob, change)) for time_s, change in changes.items()]
 
 
 def _nothing_else(plan: Plan) -> Plan:

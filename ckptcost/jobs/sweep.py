@@ -51,9 +51,7 @@ def sweep(
     The numeric axes after the last named one are computed as arrays, so that is the quick order to
     give them in.
     """
-    tiers = comparison_of(layers)[0]
-    if tiers and ("tier", "id") not in {(over.section, over.key) for over in overs}:
-        overs = [Over("tier", "tier", "id", tuple(tiers), False), *overs]
+    overs = _with_tiers(overs, comparison_of(layers)[0])
     total = int(np.prod([len(over.values) for over in overs], dtype=float))
     if total > MOST_ROWS:
         raise InputError(
@@ -110,6 +108,12 @@ def _place_axes(scenario: Scenario, here: Sequence[tuple[Over, Any]]) -> Scenari
         if over.numeric:
             scenario = replace_at(scenario, field_of(over), value)
     return scenario
+
+
+def _with_tiers(overs: Sequence[Over], tiers: Sequence[str]) -> Sequence[Over]:
+    if not tiers or any((over.section, over.key) == ("tier", "id") for over in overs):
+        return overs
+    return [Over("tier", "tier", "id", tuple(tiers), False), *overs]
 
 
 def _over_layer(named: list[Over], words: tuple[Any, ...], numeric: list[Over]) -> Layer:
