@@ -131,23 +131,19 @@ def _location(s: Statement, grid: GridHours | None, edges: Floats) -> Floats | N
     if grid is None:
         return _own_factor(s, LOCATION, edges)
     found = mean_over(grid.steps, edges)
-    _require_covered(found, edges, grid.file)
-    return found
-
-
-def _require_covered(found: Floats, edges: Floats, where: str) -> None:
     lacking = np.flatnonzero(np.isnan(found))
     if len(lacking):
         first = instant(float(edges[lacking[0]]))
         raise InputError(
             f"has no factor for {len(lacking)} of {len(found)} rows of the run's time, the first"
             f" from {first}",
-            where=where,
+            where=grid.file,
             remedy=(
                 "a factor that is not known is not taken to be like its neighbours: complete the"
                 " file"
             ),
         )
+    return found
 
 
 def _own_factor(s: Statement, name: str, edges: Floats) -> Floats | None:

@@ -73,28 +73,14 @@ def records(pieces: Iterable[SweepPiece]) -> Iterator[dict[str, Any]]:
 
 def axes_of(sweep: Sweep) -> list[dict[str, str]]:
     """What each axis is and the base unit its numbers are in."""
-    return [
-        (
-            {
-                "name": over.name,
-                "input": f"{over.section}.{over.key}",
-                "unit": unit_of(over.section, over.key),
-                "meaning": meaning_of(over.section, over.key),
-            }
-            if _is_quantity(over)
-            else {
-                "name": over.name,
-                "input": f"{over.section}.{over.key}",
-                "unit": "",
-                "meaning": "catalogue entry or choice",
-            }
-        )
-        for over in sweep.overs
-    ]
-
-
-def _is_quantity(over: Over) -> bool:
-    return not isinstance(over.values[0], str)
+    found = []
+    for over in sweep.overs:
+        unit, meaning = "", "catalogue entry or choice"
+        if not isinstance(over.values[0], str):
+            unit, meaning = unit_of(over.section, over.key), meaning_of(over.section, over.key)
+        key = f"{over.section}.{over.key}"
+        found.append({"name": over.name, "input": key, "unit": unit, "meaning": meaning})
+    return found
 
 
 def to_json(sweep: Sweep) -> Iterator[str]:

@@ -45,20 +45,12 @@ def span_words(values: Sequence[float]) -> str:
     return f"{number(min(values))} to {number(max(values))}"
 
 
-class PlotArea(NamedTuple):
-    """Where a picture's axes lie."""
-
-    is_wide: bool
-    """else it is for a telephone"""
-    left: float
-    right: float
-    tall: float
-
-
-def plot_area(width: float, tall: float) -> PlotArea:
+def plot_area(width: float, tall: float) -> tuple[bool, float, float, float]:
+    """Where a picture's axes lie: whether it is wide, else for a telephone; left, right, and how
+    tall."""
     if width == WIDE:
-        return PlotArea(True, 62.0, width - 12.0, tall)
-    return PlotArea(False, 46.0, width - 5.0, tall * 0.75)
+        return True, 62.0, width - 12.0, tall
+    return False, 46.0, width - 5.0, tall * 0.75
 
 
 class PlotScale(NamedTuple):
