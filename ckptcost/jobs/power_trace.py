@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import nan
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +19,6 @@ Floats = NDArray[np.float64]
 LEAST_S = 0.2
 NEAR_S = 30.0
 """around a short time: more than the ticks of any counter"""
-
-
-class PowerTrace(NamedTuple):
-    """Stretches, and in each of them the power of some groups of domains."""
-
-    edges: Floats
-    groups: Mapping[str, PowerBins]
 
 
 def of_kinds(seen: Measured, kinds: Sequence[str], among: Sequence[str]) -> list[str]:
@@ -51,8 +43,11 @@ def _least_s(length_s: float, tick_s: float, points: int) -> float:
     return max(length_s / points, LEAST_S, power_bins.TICKS * tick_s)
 
 
-def trace_power(seen: Measured, groups: Mapping[str, Sequence[str]], points: int) -> PowerTrace:
-    """At most so many stretches, none of them shorter than the ticks of every counter can tell."""
+def trace_power(
+    seen: Measured, groups: Mapping[str, Sequence[str]], points: int
+) -> tuple[Floats, dict[str, PowerBins]]:
+    """The edges of at most so many stretches, none of them shorter than the ticks of every counter
+    can tell; and in each stretch the power of some groups of domains."""
     domains = [domain for group in groups.values() for domain in group]
     length_s = max(seen.end_s - seen.begin_s, LEAST_S)
     least_s = _least_s(length_s, tick_of(seen, domains), points)
@@ -60,9 +55,7 @@ def trace_power(seen: Measured, groups: Mapping[str, Sequence[str]], points: int
     edges = power_bins.edges_of(
         map(pieces.of, domains), seen.begin_s, seen.begin_s + length_s, least_s
     )
-    return PowerTrace(
-        edges, {name: _together(group, edges, pieces) for name, group in groups.items()}
-    )
+    return edges, {name: _together(group, edges, pieces) for name, group in groups.items()}
 
 
 def watts_of(seen: Measured, domains: Sequence[str], edges: Floats) -> PowerBins:

@@ -72,14 +72,10 @@ class Lever(NamedTuple):
         return self.low < self.high
 
 
-def _own(resolved: Resolved) -> list[Input]:
-    """Inputs of the world: the cadence is part of the plan."""
-    return [i for i in resolved.inputs if i.field != "policy.every"]
-
-
 def levers_of(resolved: Resolved, ties: Mapping[str, str]) -> list[Lever]:
     """Every input once, tied copies with their original."""
-    inputs = _own(resolved)
+    # those of the world: the cadence is part of the plan
+    inputs = [i for i in resolved.inputs if i.field != "policy.every"]
     copies: dict[str, list[Input]] = {}
     for i in inputs:
         if i.field in ties:

@@ -346,16 +346,15 @@ class Trials:
         return Reached(value, outcome, float(self.gate.measure.of(outcome)))
 
     def as_it_stands(self, knob: Knob | None) -> Reached:
-        return self.reached(
-            self.s, self.plan, knob.today(self.s, self.plan) if knob else self.asked_s, self.asked_s
-        )
+        return self._today(knob, self.asked_s)
 
     def today_at_best(self, knob: Knob | None) -> Reached:
         """Nothing changed but the interval."""
-        kept_s = self.chosen_s(self.s, self.plan)
-        return self.reached(
-            self.s, self.plan, knob.today(self.s, self.plan) if knob else kept_s, kept_s
-        )
+        return self._today(knob, self.chosen_s(self.s, self.plan))
+
+    def _today(self, knob: Knob | None, interval_s: float) -> Reached:
+        value = knob.today(self.s, self.plan) if knob else interval_s
+        return self.reached(self.s, self.plan, value, interval_s)
 
     def at(self, knob: Knob, value: float, change: Change = same_plan) -> Reached:
         """The knob at a value."""
