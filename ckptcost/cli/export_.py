@@ -149,13 +149,14 @@ def write(wanted: Format, files: Files, path: str | None, force: bool) -> None:
 
 
 def _require_replaceable(target: Path, files: Files, force: bool, shown: str) -> None:
+    """Only what such an export writes is replaced."""
     from ckptcost.errors import OutputError
 
     if not force:
         raise OutputError(f"{shown} is there already; another -o, or --force to replace it")
     if not target.is_dir():
         raise OutputError(f"{shown} is there already; another -o")
-    if not _ours(target, files):
+    if not {each.name for each in target.iterdir()} <= set(files):
         raise OutputError(f"{shown} holds other files too; another -o")
 
 
@@ -174,8 +175,3 @@ def _folder(target: Path, files: Files, force: bool, shown: str) -> None:
     except OSError as error:
         raise OutputError(f"{shown}: could not be written ({error.strerror or error})") from None
     print(f"ckptcost: wrote {shown}: {', '.join(files)}", file=sys.stderr)
-
-
-def _ours(target: Path, files: Files) -> bool:
-    """Only what such an export writes is replaced."""
-    return {each.name for each in target.iterdir()} <= set(files)

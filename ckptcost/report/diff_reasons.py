@@ -151,6 +151,7 @@ def _other_boundaries(past: Statement, current: Statement) -> list[Reason]:
 
 def notes_of(past: Statement, current: Statement, delta: Delta) -> list[Warned]:
     """What to know beside the figures."""
+    overlap = any(c.ranges_overlap and c.direction != "same" for c in _total_changes(delta))
     told = (
         ("LINES", _lines_of_one("past", delta)),
         ("LINES", _lines_of_one("current", delta)),
@@ -159,7 +160,7 @@ def notes_of(past: Statement, current: Statement, delta: Delta) -> list[Warned]:
             ("LACKING", f"A change of totals is not known: {reason}.")
             for reason in sorted(_unknown_lines(delta))
         ),
-        ("OVERLAP", _OVERLAP if _within_the_uncertainty(delta) else ""),
+        ("OVERLAP", _OVERLAP if overlap else ""),
         ("HOURS", _HOURS if _used_at_other_hours(delta) else ""),
     )
     return [Warned(code=code, message=message) for code, message in told if message]
@@ -197,10 +198,6 @@ def _unknown_lines(delta: Delta) -> set[str]:
         for c in _total_changes(delta)
         if c.direction == "unknown" and c.reason and c.reason.startswith("unknown in one")
     }
-
-
-def _within_the_uncertainty(delta: Delta) -> bool:
-    return any(c.ranges_overlap and c.direction != "same" for c in _total_changes(delta))
 
 
 def _used_at_other_hours(delta: Delta) -> bool:

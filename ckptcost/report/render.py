@@ -109,14 +109,13 @@ def _table(table: Shown) -> Markup:
     body = [
         el(
             "tr",
-            [el("td", cell, style=_side(at < table.left)) for at, cell in enumerate(row)],
+            [
+                el("td", cell, style=f"text-align:{'left' if at < table.left else 'right'}")
+                for at, cell in enumerate(row)
+            ],
         )
         for row in rows
     ]
     note = el("p", el("small", table.note)) if table.note else None
     inside = el("table", el("thead", head), el("tbody", body))
     return el("div", el("p", el("b", table.title), cut), inside, note)
-
-
-def _side(is_text: bool) -> str:
-    return f"text-align:{'left' if is_text else 'right'}"

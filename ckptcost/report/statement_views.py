@@ -12,7 +12,7 @@ from ckptcost.present.table import on_one_line, sentence, wrap_line
 from ckptcost.present.words import scope_text
 from ckptcost.report import sci, writers
 from ckptcost.report.document import Report
-from ckptcost.report.parts import Component, Quantity, Source, Totals
+from ckptcost.report.parts import Component, Quantity, Totals
 from ckptcost.report.statement import QUANTITIES, Statement
 from ckptcost.report.study import NOTE, Column, Table, named
 from ckptcost.report.to_csv import UNIT_SUFFIX, lines
@@ -86,7 +86,11 @@ def bill(s: Statement, unknown: str = DASH) -> Table:
         Column("cost", "USD", "USD", unknown=unknown),
         Column("emissions_location", "kgCO2e", "kgCO2e", unknown=unknown),
     )
-    apart = [c for c in s.components if c.ledger != "marginal" and _speaks(c)]
+    apart = [
+        c
+        for c in s.components
+        if c.ledger != "marginal" and any(getattr(c, q).value is not None for q in QUANTITIES)
+    ]
     rows = [
         *(_bill_row(c.label, c) for c in s.marginal()),
         _bill_row("total", s.totals),
@@ -101,10 +105,6 @@ def _bill_row(name: str, c: Component | Totals) -> dict[str, Any]:
     shown = {what: getattr(c, what).value for what in QUANTITIES}
     interval = c.energy.interval
     return {"line": name, "interval": interval, **shown, **_spread(c.energy, "energy")}
-
-
-def _speaks(c: Component) -> bool:
-    return any(getattr(c, what).value is not None for what in QUANTITIES)
 
 
 def scope_two(s: Statement) -> Table:
@@ -198,16 +198,14 @@ def factors(s: Statement) -> Table:
             "value": f.text or quantity(f.value, f.unit),
             "range": quantities(f.low, f.high, f.unit),
             "basis": f.origin,
-            "source and licence": _sources(f.sources),
+            "source and licence": "; ".join(
+                f"{each.title} ({each.licence or 'licence not stated'})" for each in f.sources
+            ),
         }
         for f in s.factors
     ]
     columns = named("factor", "value", "range", "basis", "source and licence")
     return Table("factors", "Factors", columns, rows, wide=True)
-
-
-def _sources(sources: Iterable[Source]) -> str:
-    return "; ".join(f"{each.title} ({each.licence or 'licence not stated'})" for each in sources)
 
 
 def measurements(s: Statement, unknown: str = DASH) -> Table:

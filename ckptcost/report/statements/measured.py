@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -121,7 +120,7 @@ def statement_of(
         series=_series(wall_of, by_line, finished, s, begin_s, end_s, width_s),
         factors=factors,
         rests=bill["rests"],
-        choices=_choices_of_place(place.words),
+        choices={k: v for k, v in place.words.items() if k.startswith(_OF_PLACE)},
         assumptions=_assumptions(factors),
         measurements=_measurements(m),
         uncertainty=BOUNDS,
@@ -131,20 +130,13 @@ def statement_of(
 
 _UNPLACED = Resolved(NOWHERE, (), {}, {}, "", (), {})
 """of a run of which nobody says where it stands"""
+_OF_PLACE = ("site.", "cluster.price_includes_electricity")
 
 
 def _rests_on(factors: Sequence[Factor]) -> Rests:
     """Of each quantity, the factors that are there."""
     names = {f.id for f in factors}
     return Rests(lambda _, of: [name for name in BY_ID[of].rests_on if name in names])
-
-
-def _choices_of_place(words: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        k: v
-        for k, v in words.items()
-        if k.startswith("site.") or k == "cluster.price_includes_electricity"
-    }
 
 
 def _assumptions(factors: Sequence[Factor]) -> list[Assumption]:
@@ -229,8 +221,7 @@ def _sum(q: Counted, lines: Sequence[BilledLine]) -> BilledAmount:
     excludes = lacks + [name for name, found in each.items() if found.lacks]
     if has_no_total((name in lacks, name in OF_THE_JOB) for name in each):
         return BilledAmount(*UNKNOWN_ENDS, excludes, q.metered)
-    known = [found for name, found in each.items() if name not in lacks]
-    ends = [(found.value, found.low, found.high) for found in known]
+    ends = [found[:3] for name, found in each.items() if name not in lacks]
     return BilledAmount(*_add_ends(ends), excludes, q.metered)
 
 

@@ -4,7 +4,7 @@ what is missing with its remedy."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ckptcost.core.channels import COUNTERS, Quantity
@@ -101,15 +101,13 @@ def _kinds(c: Checkup) -> Table:
                 "reasons",
                 "why not",
                 meaning="of what is missing of this kind",
-                of=lambda kind: "; ".join(_reasons(c, kind)),
+                of=lambda kind: "; ".join(
+                    dict.fromkeys(a.reason for a in c.absences if a.kind == kind)
+                ),
             ),
         ),
     )
     return table_of("kinds", "Kinds", columns, KINDS, shown=False)
-
-
-def _reasons(c: Checkup, kind: str) -> Iterable[str]:
-    return dict.fromkeys(a.reason for a in c.absences if a.kind == kind)
 
 
 _TOOK = Column("took", "took", "s", "one reading of the whole meter, median", of="took_s")

@@ -43,12 +43,13 @@ def study_of(answer: ModelGap) -> Study:
     several = saves is not None and len(saves.taken) > 1
     name = answer.resolved.name or "the scenario"
     tier = answer.resolved.words.get("tier.id", answer.resolved.names.get("tier", "as given"))
+    counted = " and ".join(count_text(len(held.taken), held.of) for held in both)
     return Study(
         "gap",
         "Measured against modelled",
         [
             (
-                f"Measured: {_count_text(both)} on {seen.energies.node.host}, {_gpus(answer)}."
+                f"Measured: {counted} on {seen.energies.node.host}, {_gpus(answer)}."
                 f" Modelled: {name}, tier {tier}, put onto it."
             ),
             (
@@ -85,10 +86,6 @@ def held_against(
 ) -> Study:
     """A recorded run against a scenario, from where the run lies."""
     return study_of(gap(catalog, reviewed(run, host=host), layers))
-
-
-def _count_text(both: Sequence[GapSide]) -> str:
-    return " and ".join(count_text(len(held.taken), held.of) for held in both)
 
 
 def _gpus(answer: ModelGap) -> str:

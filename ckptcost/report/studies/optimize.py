@@ -149,15 +149,11 @@ def study_of(found: Optimum, gates: Sequence[Gate] = ()) -> Study:
     )
 
 
-def _at(point_id: str) -> str:
-    return NAMES.get(point_id) or f"best for {point_id}"
-
-
 def _points(found: Optimum) -> list[tuple[str, Point | None]]:
     """Every objective's row, known or not, then the rules and what is now."""
     by_id = {point.id: point for point in found.points}
     rows = [
-        (_at(each), by_id.get(each))
+        (NAMES.get(each) or f"best for {each}", by_id.get(each))
         for each in (*OBJECTIVES, *NAMES)
         if each in OBJECTIVES or each in by_id
     ]

@@ -301,11 +301,8 @@ def _measure_text(found: Sensitivity, each: Share, place: str) -> str:
         return f"{head} hardly shrink, as the others keep it wide."
     now, then = _range(found, found.low, found.high), _range(found, each.low, each.high)
     inside = found.low <= each.low and each.high <= found.high
-    return f"{head} {'shrink' if inside else 'go'} from {now} to {then}{_unit_words(found)}."
-
-
-def _unit_words(found: Sensitivity) -> str:
-    return "" if _unit(found) in ("s", "share") else f" {_unit(found)}"
+    unit = "" if _unit(found) in ("s", "share") else f" {_unit(found)}"
+    return f"{head} {'shrink' if inside else 'go'} from {now} to {then}{unit}."
 
 
 def _widest(found: Sensitivity) -> list[str]:
