@@ -366,10 +366,10 @@ def _ends_answer(solution: Solution) -> tuple[tuple[Column, ...], Rows]:
 
 def _knob_answer(solution: Solution, knob: Knob) -> tuple[tuple[Column, ...], Rows]:
     """Of a question for one of the scenario's figures."""
-    needed = solution.found.needed
-    last = "needed" if needed else "at_best"
+    last = "needed" if solution.found.needed else "at_best"
     today = plain(solution.today.value)
-    value = plain(needed.value) if needed and solution.status != "any" else None
+    is_told = solution.status in ("reached", "already")
+    value = plain(solution.found.reached.value) if is_told else None
     head = {"item": knob.label, "id": knob.id, "unit": knob.unit, "today": today, last: value}
     rows: Rows = [head | {"factor": value / today if value is not None and today else None}]
     if knob.id == "bandwidth":
