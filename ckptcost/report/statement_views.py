@@ -12,7 +12,7 @@ from ckptcost.present.table import on_one_line, sentence, wrap_line
 from ckptcost.present.words import scope_text
 from ckptcost.report import sci, writers
 from ckptcost.report.document import Report
-from ckptcost.report.parts import Component, Quantity, Totals
+from ckptcost.report.parts import Component, Quantity, Source, Totals
 from ckptcost.report.statement import QUANTITIES, Statement
 from ckptcost.report.study import NOTE, Column, Table, named
 from ckptcost.report.to_csv import UNIT_SUFFIX, lines
@@ -198,14 +198,16 @@ def factors(s: Statement) -> Table:
             "value": f.text or quantity(f.value, f.unit),
             "range": quantities(f.low, f.high, f.unit),
             "basis": f.origin,
-            "source and licence": "; ".join(
-                f"{each.title} ({each.licence or 'licence not stated'})" for each in f.sources
-            ),
+            "source and licence": _sources(f.sources),
         }
         for f in s.factors
     ]
     columns = named("factor", "value", "range", "basis", "source and licence")
     return Table("factors", "Factors", columns, rows, wide=True)
+
+
+def _sources(sources: Iterable[Source]) -> str:
+    return "; ".join(f"{each.title} ({each.licence or 'licence not stated'})" for each in sources)
 
 
 def measurements(s: Statement, unknown: str = DASH) -> Table:

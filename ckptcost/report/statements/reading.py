@@ -112,7 +112,10 @@ def statements_of(source: str, case: str = "", summed: str = "") -> list[Stateme
         raise InputError(
             f"holds no bill to export: it is of the kind {report.kind}",
             where=source,
-            remedy=_missing_kind_text(report.kind),
+            remedy={
+                "simulation": "simulate at most 20,000 runs",
+                "measurement": "a recording with checkpoints in it has one",
+            }.get(report.kind, "reports, simulations, comparisons and recorded runs have one"),
         )
     if report.kind == "comparison" and summed and not case and len(found) > 1:
         raise InputError(
@@ -121,13 +124,6 @@ def statements_of(source: str, case: str = "", summed: str = "") -> list[Stateme
             remedy="name one of them: --case A",
         )
     return _pick_case(found, case)
-
-
-def _missing_kind_text(kind: str) -> str:
-    return {
-        "simulation": "simulate at most 20,000 runs",
-        "measurement": "a recording with checkpoints in it has one",
-    }.get(kind, "reports, simulations, comparisons and recorded runs have one")
 
 
 def _pick_case(found: Sequence[Statement], case: str) -> list[Statement]:
