@@ -167,20 +167,14 @@ def wait_for_tasks(taken: WrappedRun) -> bool:
     never does."""
     until_s = time.monotonic() + TASKS_END_S
     while True:
-        lasts = {
-            file.name.rsplit(".", 2)[0]: file
-            for file in sorted(taken.folder.glob("*.jsonl"), key=_in_order)
-        }
+        # parts of one recorder in their order: .1000 after .999
+        files = sorted(taken.folder.glob("*.jsonl"), key=lambda file: (len(file.name), file.name))
+        lasts = {file.name.rsplit(".", 2)[0]: file for file in files}
         if all(ending(file).ended for file in lasts.values()):
             return True
         if time.monotonic() >= until_s:
             return False
         time.sleep(0.1)
-
-
-def _in_order(file: Path) -> tuple[int, str]:
-    """Parts of one recorder: .1000 after .999."""
-    return len(file.name), file.name
 
 
 def _listening(tokens: Tokens, observer: Observer) -> Relay:
