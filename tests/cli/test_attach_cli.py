@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ SAVER = """
 import os, sys, time
 folder = sys.argv[1]
 print("ready", flush=True)
+sys.stdin.readline()
 for n in range(int(sys.argv[2])):
     time.sleep(1.0)
     with open(os.path.join(folder, f"step_{n}.pt"), "wb") as file:
@@ -42,7 +44,10 @@ def job(tmp_path):
     folder = tmp_path / "ckpt"
     folder.mkdir()
     with subprocess.Popen(
-        [sys.executable, "-c", SAVER, str(folder), "4"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", SAVER, str(folder), "4"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as running:
         assert running.stdout is not None
         running.stdout.readline()
@@ -63,25 +68,56 @@ def attach(environ, *words, **more):
     )
 
 
+def recorded_s(runs):
+    """How long the only run is so far, nothing while there is none that can be read."""
+    try:
+        return max((load(run).duration_s for run in runs.glob("*")), default=0.0)
+    except InputError:
+        return 0.0
+
+
+@contextmanager
+def attached(environ, *words, for_s):
+    """`ckptcost attach` that has recorded for so long, however long it takes to begin."""
+    with subprocess.Popen(
+        [*CKPTCOST, "attach", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environ,
+    ) as us:
+        deadline = time.monotonic() + 60
+        while recorded_s(Path(environ["CKPTCOST_RUNS"])) <= for_s:
+            assert us.poll() is None, us.communicate()[1]
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        yield us
+
+
+def followed(environ, running, *words):
+    """A job that saves once somebody is attached to it, and what that one says in the end."""
+    with attached(environ, *words, "-f", "json", for_s=0.0) as us:
+        running.communicate("save\n", timeout=60)
+        out, said = us.communicate(timeout=60)
+    assert us.returncode == 0, said
+    return json.loads(out)["tables"]["windows"]["rows"], said
+
+
 def test_it_ends_with_the_process_and_has_its_checkpoints(job, environ):
     running, folder = job
-    done = attach(
-        environ, str(running.pid), "--watch", str(folder), "-f", "json", "--settle", "2 s"
+    rows, said = followed(
+        environ, running, str(running.pid), "--watch", str(folder), "--settle", "2 s"
     )
-    assert done.returncode == 0, done.stderr
-    assert running.wait(5) == 0
-    study = json.loads(done.stdout)
-    rows = study["tables"]["windows"]["rows"]
-    assert 3 <= len(rows) <= 4  # it may have begun before we looked
-    assert all(row["bytes"] == 8 << 20 and row["durable"] is not None for row in rows[-3:])
-    assert "the process ended" in done.stderr
+    assert running.returncode == 0
+    assert len(rows) == 4
+    assert all(row["bytes"] == 8 << 20 and row["durable"] is not None for row in rows)
+    assert "the process ended" in said
 
 
 def test_without_a_folder_its_writing_tells(job, environ):
     running, _ = job
-    done = attach(environ, str(running.pid), "-f", "json", "--settle", "2 s", "--gap", "0.3 s")
-    assert done.returncode == 0, done.stderr
-    assert len(json.loads(done.stdout)["tables"]["windows"]["rows"]) >= 3
+    rows, _ = followed(environ, running, str(running.pid), "--settle", "2 s", "--gap", "0.3 s")
+    assert len(rows) >= 3
 
 
 def test_for_a_while_leaves_the_process_alone(job, environ):
@@ -92,24 +128,10 @@ def test_for_a_while_leaves_the_process_alone(job, environ):
     assert running.poll() is None
 
 
-def recorded_s(runs):
-    """How long the only run is so far, nothing while there is none that can be read."""
-    try:
-        return max((load(run).duration_s for run in runs.glob("*")), default=0.0)
-    except InputError:
-        return 0.0
-
-
 def test_ctrl_c_ends_us_with_what_there_is(job, environ):
     running, folder = job
-    words = [*CKPTCOST, "attach", str(running.pid), "--watch", str(folder), "-f", "json"]
-    with subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ
-    ) as us:
-        deadline = time.monotonic() + 30
-        while recorded_s(Path(environ["CKPTCOST_RUNS"])) <= 1.0:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+    words = (str(running.pid), "--watch", str(folder), "-f", "json")
+    with attached(environ, *words, for_s=1.0) as us:
         us.send_signal(signal.SIGINT)
         out, said = us.communicate(timeout=30)
     assert us.returncode == 0, said
@@ -129,15 +151,14 @@ def test_a_process_that_is_gone_or_none(environ):
 
 def test_a_folder_is_watched_without_a_process(job, environ):
     running, folder = job
-    done = attach(environ, "--watch", str(folder), "--for", "8 s", "-f", "json", "--settle", "2 s")
-    assert done.returncode == 0, done.stderr
-    rows = json.loads(done.stdout)["tables"]["windows"]["rows"]
+    words = ("--watch", str(folder), "--for", "8 s", "--settle", "2 s")
+    rows, said = followed(environ, running, *words)
     assert len(rows) >= 2
     assert all(row["bytes"] == 8 << 20 for row in rows[1:])
     assert rows[1]["durable"] is not None
     assert all(row["stall"] is None for row in rows)  # a folder does not tell when training went on
-    assert "time is over" in done.stderr
-    assert running.poll() in (None, 0)
+    assert "time is over" in said
+    assert running.returncode == 0
 
 
 def test_neither_a_process_nor_a_folder_is_an_error(environ):
