@@ -20,6 +20,7 @@ from ckptcost.core.domain import Number, Scenario
 from ckptcost.core.draws import replace_at
 from ckptcost.core.numeric import maximum, ratio, sqrt
 from ckptcost.core.outcome import Plan, best_interval_s, cost_at
+from ckptcost.core.timing import turnaround_s
 
 
 def level_interval_s(stall_s: Number, failures_per_s: Number) -> Number:
@@ -115,6 +116,31 @@ def nested_base_s(
         rate * many if rate else 0.0 for rate, many in zip(rates_per_s, multiples, strict=True)
     )
     return float(level_interval_s(stall_s, rate))
+
+
+def least_interval_s(s: Scenario, plan: Plan) -> float:
+    """How soon after a save the next one finds a buffer on the first tier."""
+    p, saved = s.policy, plan.saved
+    held_s = saved.stall_s + p.slowdown_fraction * saved.lag_s
+    return max(0.0, float(turnaround_s(saved, p) / p.in_flight - held_s))
+
+
+def nested_rule(
+    stalls_s: Sequence[float], rates_per_s: Sequence[float], least_s: Sequence[float]
+) -> tuple[tuple[float, ...], Nested]:
+    """The first-order interval of each level by itself, and these rounded to multiples, with room
+    for each level to be filled.
+
+    >>> nested_rule([2.0, 50.0], [1e-5, 1e-6], [0.0, 12000.0])[1]
+    Nested(base_s=631.57..., multiples=(1.0, 19.0))
+    """
+    alone_s = first_order_levels(stalls_s, rates_per_s, least_s)
+    multiples = nest_intervals(alone_s).multiples
+    base_s = alone_s[0]
+    if multiples[-1] < math.inf:
+        base_s = nested_base_s(stalls_s, rates_per_s, multiples)
+    floors = (floor_s / many for floor_s, many in zip(least_s, multiples, strict=True))
+    return alone_s, Nested(max(base_s, *floors), multiples)
 
 
 def fed_interval_s(s: Scenario, plan: Plan, interval_s: Number, second_every: Number) -> Number:

@@ -19,11 +19,10 @@ from ckptcost.core.domain import Scenario
 from ckptcost.core.nested import (
     Joint,
     Nested,
-    first_order_levels,
     joint_interval_s,
+    least_interval_s,
     level_waste,
-    nest_intervals,
-    nested_base_s,
+    nested_rule,
 )
 from ckptcost.core.optimum import regret
 from ckptcost.core.outcome import (
@@ -41,7 +40,6 @@ from ckptcost.core.outcome import (
 from ckptcost.core.pareto import front
 from ckptcost.core.regret import OBJECTIVES, Plateau, cost_of, plateau_s
 from ckptcost.core.robust import WORLDS, Robust, robust_of
-from ckptcost.core.timing import turnaround_s
 from ckptcost.errors import Argument, InputError, UnknownName
 from ckptcost.jobs.compare import Order, rank_runs, undecided_keys
 from ckptcost.jobs.gates import Gate, GateVerdict, check_gates, no_percentiles
@@ -503,10 +501,10 @@ def _levels(option: TierOption, objective: str, is_now: bool) -> Levels | None:
     ways = (plan.recovery, plan.second_recovery)
     lost = tuple(float(way.down_s + way.exposed_s) for way in ways)
     least = (
-        max(0.0, float(turnaround_s(plan.saved, p) / p.in_flight - stalls[0])),
+        least_interval_s(s, plan),
         float(second.write_s) if p.mode == "async" else 0.0,
     )
-    rule_s, rule = _nested_rule(stalls, rates, least)
+    rule_s, rule = nested_rule(stalls, rates, least)
     with np.errstate(over="ignore", invalid="ignore"):
         joint = joint_interval_s(s, plan, objective)
 
@@ -537,15 +535,3 @@ def _levels(option: TierOption, objective: str, is_now: bool) -> Levels | None:
         rule,
         tuple(points),
     )
-
-
-def _nested_rule(
-    stalls: tuple[float, ...], rates: tuple[float, ...], least: tuple[float, ...]
-) -> tuple[tuple[float, ...], Nested]:
-    """The first-order interval of each level by itself, and these rounded to multiples, with room
-    for each level to be filled."""
-    alone_s = first_order_levels(stalls, rates, least)
-    multiples = nest_intervals(alone_s).multiples
-    base_s = nested_base_s(stalls, rates, multiples) if multiples[-1] < math.inf else alone_s[0]
-    floors = (floor / many for floor, many in zip(least, multiples, strict=True))
-    return alone_s, Nested(max(base_s, *floors), multiples)

@@ -17,7 +17,7 @@ import numpy as np
 from ckptcost.core.domain import Scenario
 from ckptcost.core.failures import mtbf_s
 from ckptcost.core.interruptions import Floats
-from ckptcost.core.nested import first_order_levels, level_waste, nest_intervals, nested_base_s
+from ckptcost.core.nested import Nested, least_interval_s, level_waste, nested_rule
 from ckptcost.core.outcome import Plan, evaluate
 from ckptcost.core.quantities import BY_OBJECTIVE
 from ckptcost.core.simulate import kinds_of, third_of
@@ -115,7 +115,7 @@ def three_tiers(
     """Start at the rule, then take the best of the neighbours until none is better."""
     on_two = evaluate(replace(resolved.scenario, third_tier=None))
     _check_search(runs, float(on_two.failures))
-    levels, base_s, multiples = _rule(resolved)
+    levels, (base_s, multiples) = _rule(resolved)
     if not all(math.isfinite(each) for each in (base_s, *multiples)):
         raise _no_failure_needs(levels)
     seen: dict[tuple[float, float, float], TiersTrial] = {}
@@ -196,7 +196,7 @@ def _steps(value: float, factor: float) -> Sequence[float]:
     ]
 
 
-def _rule(resolved: Resolved) -> tuple[tuple[TierLevel, ...], float, tuple[float, ...]]:
+def _rule(resolved: Resolved) -> tuple[tuple[TierLevel, ...], Nested]:
     """Each level by itself, and the nested rule: base interval and multiples."""
     s = resolved.scenario
     outcome = evaluate(replace(s, third_tier=None))
@@ -204,26 +204,23 @@ def _rule(resolved: Resolved) -> tuple[tuple[TierLevel, ...], float, tuple[float
     if plan.second is None or third is None or s.second_tier is None or s.third_tier is None:
         raise InputError("there are no three tiers", key="third_tier")
     saves = (plan.saved, plan.second, third)
-    if s.policy.mode == "sync":
-        waits = [save.stall_s for save in saves]
-        least = [0.0, 0.0, 0.0]
-    else:
+    waits, fills = [save.stall_s for save in saves], [0.0, 0.0]
+    if s.policy.mode == "async":
         waits = [plan.saved.stall_s, 0.0, 0.0]
-        least = [0.0, float(plan.second.write_s), float(third.write_s)]
+        fills = [float(plan.second.write_s), float(third.write_s)]
     stalls = [
         float(wait + s.policy.slowdown_fraction * save.lag_s)
         for wait, save in zip(waits, saves, strict=True)
     ]
+    least = [least_interval_s(s, plan), *fills]
     rates = _rates(s, plan)
     recovery = plan.recovery
     fixed_s = float(recovery.down_s + recovery.exposed_s - recovery.load_s)
     tiers = (s.tier, s.second_tier, s.third_tier)
     lost = [fixed_s + float(load_s(s.checkpoint, tier, s.cluster)) for tier in tiers]
-    alone = first_order_levels(stalls, rates, least)
-    multiples = nest_intervals(alone).multiples
-    base_s = nested_base_s(stalls, rates, multiples) if multiples[-1] < math.inf else alone[0]
-    levels = map(_level, stalls, rates, alone, multiples, lost)
-    return tuple(levels), base_s, multiples
+    alone, nested = nested_rule(stalls, rates, least)
+    levels = map(_level, stalls, rates, alone, nested.multiples, lost)
+    return tuple(levels), nested
 
 
 def _rates(s: Scenario, plan: Plan) -> list[float]:

@@ -286,6 +286,8 @@ NOT_RUN = {
     "first_order_levels": "takes a list of levels, each by level_interval_s; test_nested proves it",
     "nest_intervals": "rounds ratios of a list of intervals; test_nested proves it",
     "nested_base_s": "takes lists, one number a level; test_nested proves it",
+    "nested_rule": "takes lists, one number a level; test_nested and test_tiers_check prove it",
+    "least_interval_s": "takes a scenario and its plan; test_tiers_check proves it",
     "fed_interval_s": "takes a scenario and its plan; test_nested proves it",
     "joint_interval_s": "searches over whole numbers of saves; test_nested proves it",
     "front": "compares rows of numbers of any kind; test_pareto proves it",

@@ -258,7 +258,7 @@ def test_what_the_rule_is_told_of_three_tiers(mode):
         f"policy.mode={mode}",
         "policy.slowdown=0.02",
     )
-    s, (levels, _, _) = resolved.scenario, tiers_check._rule(resolved)
+    s, (levels, _) = resolved.scenario, tiers_check._rule(resolved)
     plan, third = plan_of(s), third_of(s)
     saves = (plan.saved, plan.second, third)
     waits = [save.stall_s if mode == "sync" or i == 0 else 0.0 for i, save in enumerate(saves)]
@@ -279,6 +279,22 @@ def test_what_the_rule_is_told_of_three_tiers(mode):
         assert level.waste == pytest.approx((2 * rate * level.stall_s) ** 0.5 + rate * back_s)
 
 
+@pytest.mark.parametrize("write", ["0.1 GB/s", "0.3 GB/s", "200 GB/s"])
+def test_the_rule_leaves_time_to_fill_every_tier(write):
+    """Beside training a slow tier is filled before its next save comes."""
+    resolved = resolved_of(
+        *(each for each in THREE if "mode" not in each),
+        "policy.mode=async",
+        f"third_tier.write={write}",
+    )
+    levels, (base_s, multiples) = tiers_check._rule(resolved)
+    plan, third = plan_of(resolved.scenario), third_of(resolved.scenario)
+    fills_s = [float(save.write_s) for save in (plan.saved, plan.second, third)]
+    for many, fill_s in zip(multiples, fills_s, strict=True):
+        assert base_s * many >= fill_s * (1 - 1e-9)
+    assert [level.multiple for level in levels] == list(multiples)
+
+
 def test_every_mth_is_of_the_saves_on_the_second_tier(monkeypatch):
     class Asked(Exception):
         pass
@@ -286,7 +302,7 @@ def test_every_mth_is_of_the_saves_on_the_second_tier(monkeypatch):
     def stop(resolved, *key):
         raise Asked(*key[:3])
 
-    monkeypatch.setattr(tiers_check, "_rule", lambda resolved: ((), 600.0, (1.0, 3.0, 12.0)))
+    monkeypatch.setattr(tiers_check, "_rule", lambda resolved: ((), (600.0, (1.0, 3.0, 12.0))))
     monkeypatch.setattr(tiers_check, "simulate_combination", stop)
     with pytest.raises(Asked) as first:
         tiers_check.three_tiers(resolved_of(*THREE), "time", False, runs=2)
