@@ -11,7 +11,7 @@ READERS := .consumers
 # the validator of FOCUS needs Python 3.12 or newer
 PYTHON312 ?= $(firstword $(wildcard $(HOME)/.pyenv/versions/3.12.*/bin/python) $(shell command -v python3.12 python3.13 2>/dev/null))
 
-.PHONY: demo fleet quick test check lint types contracts tests torch consumers fuzz unprivileged fmt golden bench schema screenshots site clean
+.PHONY: demo fleet quick test check lint types contracts tests tests-alone tests-together torch consumers fuzz unprivileged fmt golden bench schema screenshots site clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/ckptcost model
@@ -35,8 +35,12 @@ fleet: $(VENV)/.fleet
 # what is held against a known rate runs with nothing beside it: browsers, servers and compilers of other tests take its processor
 ALONE := tests/jobs/test_probe_throttled.py
 
-tests:
+tests: tests-alone tests-together
+
+tests-alone:
 	$(BIN)/python -m pytest -q $(ALONE)
+
+tests-together:
 	$(BIN)/python -m pytest -n 3 -q $(addprefix --ignore=,$(ALONE))
 
 # the tests that use PyTorch skip without it; it takes about 1 GB, or several where the registry gives the build for GPUs
