@@ -35,6 +35,7 @@ from ckptcost.watch.names import (
     is_noise,
     same_step,
     unit_of,
+    within,
 )
 
 S = 1_000_000_000
@@ -205,24 +206,24 @@ class Grouping:
         self._made[event.path] = event.t_ns
 
     def _remove_directory(self, event: FileEvent, _: FileStat | None) -> None:
-        for path in below(event.path, self._of):
+        for path in within(event.path, self._of):
             self._take_out(event.t_ns, path)
 
     def _move_directory(self, event: FileEvent, _: FileStat | None) -> None:
         old, new = event.old_path, event.path
         if not old:
             return
-        for path in below(old, self._left_out):
+        for path in within(old, self._left_out):
             self._left_out.remove(path)
             self._left_out.add(new + path[len(old) :])
-        renamed = below(old, self._of)
+        renamed = within(old, self._of)
         for group in [self._of[path] for path in renamed]:
             if below(old, [group.unit]):
                 group.unit = new + group.unit[len(old) :]
                 group.commit, group.is_sure = (event.t_ns, new, event.how), True
         for path in renamed:
             self._rename(path, new + path[len(old) :], event.t_ns)
-        for path in below(old, self._opened):
+        for path in within(old, self._opened):
             self._opened[new + path[len(old) :]] = self._opened.pop(path)
         for path in below(old, self._made):
             self._made[new + path[len(old) :]] = self._made.pop(path)

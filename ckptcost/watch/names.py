@@ -104,6 +104,11 @@ def below(top: AnyStr, paths: Iterable[AnyStr]) -> list[AnyStr]:
     return [path for path in paths if path == top or path.startswith(inside)]
 
 
+def within(top: AnyStr, paths: Iterable[AnyStr]) -> list[AnyStr]:
+    """Those that lie in `top`, which may be a file's name by now."""
+    return [path for path in below(top, paths) if path != top]
+
+
 def is_noise(path: str) -> bool:
     """Logs, curves, locks: written beside checkpoints all the time."""
     *dirs, name = path.split("/")

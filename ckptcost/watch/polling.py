@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ckptcost.meters.kept import os_error_text
 from ckptcost.watch.filesystems import birth_ns, monotonic_ns
 from ckptcost.watch.inotify import FileEvent
-from ckptcost.watch.names import below
+from ckptcost.watch.names import below, within
 
 S = 1_000_000_000
 MOST_OF_A_CORE = 0.02
@@ -142,10 +142,9 @@ class Polling:
 
     def _keep(self, top: bytes, files: Found, dirs: Found) -> None:
         """What cannot be read now is not gone."""
-        for path in below(top, self._files):
-            if path != top:
-                seen = self._files[path]
-                files[path] = _Entry(seen.inode, seen.size, seen.mtime_ns, stat.S_IFREG)
+        for path in within(top, self._files):
+            seen = self._files[path]
+            files[path] = _Entry(seen.inode, seen.size, seen.mtime_ns, stat.S_IFREG)
         for path in below(top, self._dirs):
             dirs.setdefault(path, _Entry(self._dirs[path], 0, 0, stat.S_IFDIR))
 
@@ -162,7 +161,7 @@ class Polling:
         for path in [path for path in self._files if path not in files]:
             self._tell_gone(t_ns, path)
         for path in self._dirs.keys() - dirs.keys():
-            if below(path, self._files):
+            if within(path, self._files):
                 dirs[path] = _Entry(self._dirs[path], 0, 0, stat.S_IFDIR)  # after what was in it
             else:
                 self._tell(t_ns, "scan", "gone", path, is_dir=True)
@@ -212,7 +211,7 @@ class Polling:
         """What is new in it is told under its old name first: a directory is renamed when all is
         written."""
         known = {seen.inode: seen for seen in self._files.values()}
-        for inner in below(path, files):
+        for inner in within(path, files):
             before, found = old + inner[len(path) :], files[inner]
             if before in self._files:
                 continue
@@ -222,13 +221,13 @@ class Polling:
         self._tell(t_ns, "scan", "moved", path, is_dir=True, old=old)
         for inner in below(old, self._dirs):
             self._dirs[path + inner[len(old) :]] = self._dirs.pop(inner)
-        for inner in below(old, self._files):
+        for inner in within(old, self._files):
             self._files[path + inner[len(old) :]] = self._files.pop(inner)
 
     def _is_another(self, old: bytes, path: bytes, files: Found) -> bool:
         """Made anew with the inode of one that was deleted: files that were there are not, or were
         written anew and are no longer."""
-        inside = {inner[len(old) :]: self._files[inner] for inner in below(old, self._files)}
+        inside = {inner[len(old) :]: self._files[inner] for inner in within(old, self._files)}
         return bool(inside) and not any(
             (found := files.get(path + rest)) is not None
             and found.inode == seen.inode

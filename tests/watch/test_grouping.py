@@ -610,6 +610,16 @@ def test_hugging_face_checkpoint_with_rotation():
     ]
 
 
+def test_a_file_outlives_the_directory_whose_name_it_has():
+    """A directory that was moved out is told as gone after the file in its place."""
+    world = World()
+    world.at(1).save("latest", 3 * MB)
+    world._event("gone", "latest", is_dir=True)
+    found = one(world)
+    assert (found.label, found.error, found.bytes) == ("latest", "", 3 * MB)
+    assert found.written is not None
+
+
 def test_a_checkpoint_whose_only_file_is_moved_into_another_is_gone():
     w = World().at(1)
     w.save("x.pt")

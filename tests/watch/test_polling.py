@@ -219,6 +219,17 @@ def test_links_are_whole_at_once_and_not_followed(poll, tmp_path):
     assert told(polling.scan()) == [("created", "latest", ""), ("closed", "latest", "")]
 
 
+def test_a_file_by_the_name_of_a_directory_is_not_in_it(poll, tmp_path):
+    (tmp_path / "a").mkdir()
+    polling = poll()
+    (tmp_path / "a").rmdir()
+    (tmp_path / "a").write_bytes(b"1")
+    assert told(polling.scan()) == [("created", "a", ""), ("gone", "a", "")]
+    (tmp_path / "a").unlink()
+    (tmp_path / "a").mkdir()
+    assert ("created", "a", "") in told(polling.scan())
+
+
 def test_removed_and_made_again(poll, tmp_path):
     root = tmp_path / "root"
     root.mkdir()
