@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -15,7 +16,15 @@ from ckptcost.core.bill import states_w
 from ckptcost.core.cautions import Caution, cautions_of
 from ckptcost.core.domain import UNKNOWN, Number, Scenario
 from ckptcost.core.draws import SAMPLES, drawn
-from ckptcost.core.outcome import Classic, Outcome, best_interval_s, classic_of, evaluate
+from ckptcost.core.outcome import (
+    Classic,
+    Outcome,
+    Plan,
+    best_interval_s,
+    classic_of,
+    cost_at,
+    evaluate,
+)
 from ckptcost.core.regret import OBJECTIVES
 from ckptcost.errors import Argument, InputError
 from ckptcost.jobs.gates import Gate, GateVerdict, check_gates, no_percentiles
@@ -179,18 +188,30 @@ def computable(resolved: Resolved, outcome: Outcome) -> None:
             remedy='give failures.rate, or an interval such as --interval "1 h"',
         )
     objective = resolved.scenario.policy.objective
-    needs = ", ".join(unknown_inputs(resolved.scenario, objective))
-    if not needs and _unknown(outcome.plan.saved.write_s):
-        needs = "the save time"
     raise InputError(
         f"the best interval for {objective} cannot be computed",
         key="policy.optimal",
-        remedy=(
-            f"a figure it needs is unknown ({needs})"
-            if needs
-            else "what an interval changes costs nothing"
-        ),
+        remedy=why_no_best(resolved.scenario, outcome.plan, objective),
     )
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def why_no_best(s: Scenario, plan: Plan, objective: str) -> str:
+    """Why no interval is the best for an objective though there are failures."""
+    needs = ", ".join(unknown_inputs(s, objective))
+    if not needs and _unknown(plan.saved.write_s):
+        needs = "the save time"
+    if needs:
+        return f"a figure it needs is unknown ({needs})"
+    if not math.isfinite(float(cost_at(s, plan, objective, s.work_s))):
+        safe_s = float(plan.saved.stall_s + plan.saved.lag_s)
+        return (
+            f"a save takes {safe_s:.3g} s until it is safe, and a failure comes each"
+            f" {1.0 / float(plan.failures_per_s):.3g} s: take a faster tier"
+        )
+    if best_interval_s(s, plan, objective) == math.inf:
+        return "what a failure loses costs nothing, so the best is never to save"
+    return "what an interval changes costs nothing"
 
 
 def model(

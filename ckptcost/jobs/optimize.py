@@ -43,7 +43,14 @@ from ckptcost.core.robust import WORLDS, Robust, robust_of
 from ckptcost.errors import Argument, InputError, UnknownName
 from ckptcost.jobs.compare import Order, rank_runs, undecided_keys
 from ckptcost.jobs.gates import Gate, GateVerdict, check_gates, no_percentiles
-from ckptcost.jobs.model import comparison_of, one_of, two_tiers_at_most, unknown_inputs, with_tier
+from ckptcost.jobs.model import (
+    comparison_of,
+    one_of,
+    two_tiers_at_most,
+    unknown_inputs,
+    why_no_best,
+    with_tier,
+)
 from ckptcost.layers import Layer, read_layer
 from ckptcost.scenario import Resolved, resolve, ties_of, world_ranges_of
 
@@ -421,11 +428,10 @@ def _undecided(runs: Sequence[Outcome]) -> dict[str, tuple[str, ...]]:
 
 
 def _not_computable(option: TierOption, objective: str) -> InputError:
-    needs = ", ".join(option.lacking[objective])
     return InputError(
         f"the best interval for {objective} cannot be computed",
         where=Argument("objective"),
-        remedy=f"not known: {needs}" if needs else "what an interval changes costs nothing",
+        remedy=why_no_best(option.scenario, option.plan, objective),
     )
 
 
