@@ -32,7 +32,8 @@ class Format(NamedTuple):
     needs: tuple[str, ...] = ()
     """sums that it cannot do without: a statement of which one is unknown is left out"""
     needs_one: tuple[str, ...] = ()
-    """sums of which it needs any: a statement of which all are unknown is left out"""
+    """sums of which it needs any: of a statement of which all are unknown it says nothing. The
+    format is given it all the same, for its place among the others"""
     past: bool = False
     """takes nothing of days to come: Prometheus with samples of next month in it drops all that it
     scrapes until then"""
@@ -196,8 +197,9 @@ def exported(document: Report, name: str) -> Files:
             where=f"--to {wanted.id}",
             remedy=next(remedy for _, remedy in gone.values()),
         )
-    kept = [s for s in document.statements if s.subject.run_id not in gone]
-    document = document.model_copy(update={"statements": kept})
+    if not wanted.needs_one:
+        kept = [s for s in document.statements if s.subject.run_id not in gone]
+        document = document.model_copy(update={"statements": kept})
     if wanted.past:
         _refuse_what_is_to_come(document, wanted)
     files: Files = import_module(f"ckptcost.exports.{wanted.id.replace('-', '_')}").export(document)

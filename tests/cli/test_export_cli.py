@@ -403,6 +403,9 @@ def test_a_run_of_which_nothing_is_known_is_left_out_and_said(cli):
     assert done.code == 0
     assert {"simulated-8gpu" in entry["extra"] for entry in json.loads(done.out)} == {True}
     assert done.err.count("left out: no energy, GPU time, cost or emissions of run ext4-fsync") == 1
+    # a chart goes by names: whether another run is known moves none of them
+    second = cli("export", unmetered, TRACE, "--to", "github-benchmark")
+    assert all(entry["name"].startswith("measured run (2): ") for entry in json.loads(second.out))
 
 
 def test_a_case_is_named_by_its_tier(cli, report, tmp_path):
