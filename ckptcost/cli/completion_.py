@@ -296,7 +296,8 @@ _ckptcost() {
   return 0
 }
 # read from fpath, the file is the function itself, at the first tab
-if [ "${funcstack[1]}" = _ckptcost ]; then _ckptcost "$@"; else compdef _ckptcost ckptcost; fi
+if [[ "${zsh_eval_context[-1]}" == loadautofunc ]]; then _ckptcost "$@"
+else compdef _ckptcost ckptcost; fi
 """
 
 

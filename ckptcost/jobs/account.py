@@ -260,6 +260,7 @@ def _lines_j(
             elif in_sum:
                 lines_j[name] = lines_j.get(name, 0.0) + energy.value
     lacking = {
-        name: (max(set(codes), key=codes.count), len(codes)) for name, codes in reasons.items()
+        name: (max(dict.fromkeys(codes), key=codes.count), len(codes))
+        for name, codes in reasons.items()
     }
     return lines_j, lacking

@@ -129,6 +129,7 @@ def test_a_tier_of_the_users_own_is_completed(cli, tmp_path, monkeypatch):
 SOURCED = {
     "bash": "source {script}; bind 'set bell-style none'",
     "zsh": "autoload -Uz compinit; compinit -D -u; source {script}",
+    "zsh-here": "autoload -Uz compinit; compinit -D -u; cd {script.parent}; source _ckptcost",
     "zsh-fpath": "fpath=({script.parent} $fpath); autoload -Uz compinit; compinit -D -u",
 }
 """how each shell comes by its script; from fpath zsh reads it at the first tab"""

@@ -17,7 +17,7 @@ from ckptcost.runs import store, summary
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
-from ckptcost.tui.screens import runs_entries
+from ckptcost.tui.screens import runs, runs_entries
 from ckptcost.tui.screens.calibrate import CalibrateScreen
 from ckptcost.tui.screens.run import RunScreen
 from ckptcost.tui.screens.runs import RunsScreen
@@ -99,6 +99,7 @@ def test_damaged_and_closed_folders(home, drive, snapshot, size, name, monkeypat
     (home / "foreign" / "data.jsonl").write_text('{"text": "hello"}\n')
     broken = home / "20260103T000000Z-gpu-08-dead0000" / "gpu-08.000.jsonl"
     broken.write_bytes(broken.read_bytes()[:-20])
+    monkeypatch.setattr(runs, "LOOK_S", 3600.0)  # of the one under the cursor no more is told
 
     async def script(pilot):
         snapshot(pilot.app, f"runs_{name}_error")
