@@ -9,10 +9,13 @@ from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, WORDS, meaning_of
 
 _HEAD = """\
 # A ckptcost scenario: one training job and where its checkpoints go.
-# Quantities carry their unit in the text: "30 GB/s", "912 GiB", "30 min", "2.50 USD/GPU-h". 1 GB = 1e9 bytes, 1 GiB = 2**30.
+# Quantities carry their unit in the text: "30 GB/s", "912 GiB", "30 min", "2.50 USD/GPU-h". 1 \
+GB = 1e9 bytes, 1 GiB = 2**30.
 # A figure may also say its range and where it comes from:
-#   write = { value = "30 GB/s", low = "20 GB/s", high = "40 GB/s", basis = "measured", source = "our acceptance test" }
-# Lines that start with # keep the catalogue's or the default value. `ckptcost catalog` lists what ids there are.
+#   write = { value = "30 GB/s", low = "20 GB/s", high = "40 GB/s", basis = "measured", source \
+= "our acceptance test" }
+# Lines that start with # keep the catalogue's or the default value. `ckptcost catalog` lists \
+what ids there are.
 
 name = "my job"
 # extends = "llama31-405b-16k"      # start from a preset or another file, and say only what differs
