@@ -117,8 +117,14 @@ def test_the_interval_holds_the_truth(judged):
     assert np.mean(wide) < 0.05  # an interval that says nothing would hold everything
 
 
-def test_every_window_is_covered_and_has_its_ticks(judged):
-    for length, gpu, _, amount, _ in judged:
+def test_every_window_is_covered_and_has_its_ticks(judged, recording):
+    asked_s = np.array(recording["t_s"])
+    edges = [window[1:3] for window in recording["windows"] for _ in window[3]]
+    for (length, gpu, _, amount, _), (begin, end) in zip(judged, edges, strict=True):
         assert amount.coverage == 1.0
         assert amount.gaps == ()
-        assert abs(amount.ticks - length / (0.06 if gpu == UNEVEN else 0.1)) <= 2
+        tick_s, soonest_s = (0.06, 0.04) if gpu == UNEVEN else (0.1, 0.1)
+        inside = asked_s[(asked_s >= begin - tick_s) & (asked_s <= end + tick_s)]
+        # who asks late on a busy machine sees several ticks as one
+        hidden = np.floor(np.diff(inside) / soonest_s).sum()
+        assert -2 - hidden <= amount.ticks - length / tick_s <= 2
