@@ -116,8 +116,10 @@ def test_inside_and_outside_agree(tmp_path, storage, way):
     outside = [mark for mark in run.marks if mark.by == "watch" and mark.window]
     begins = [[mark.t_s for mark in marks if mark.name == "begin"] for marks in (inside, outside)]
     assert [len(each) for each in begins] == [SAVES, SAVES]
+    # on its way to the first byte a save beside training is handed on, and each may be late
+    handed_on = 4 if way.endswith("async") else 1
     for ours, theirs in zip(*begins, strict=True):
-        assert abs(ours - theirs) <= near_s
+        assert abs(ours - theirs) <= handed_on * near_s
     # what the job says of its safety, what the kernel said of the hook's path, and what it said of
     # the watched files
     windows = [window for window in windows_of(join_marks(run.marks)) if window.begin_s is not None]
