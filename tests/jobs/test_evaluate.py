@@ -312,8 +312,7 @@ class TestOnARealClock:
         ],
     )
     def test_edges_lie_inside_what_is_recorded(self, slow, margin_s):
-        # a machine that others use wakes some of them late
-        seen = min((self.asked(**slow) for _ in range(3)), key=lambda seen: seen.begin_s)
+        seen = self.asked(**slow)
         assert margin_s <= seen.begin_s < margin_s + 0.12
         assert seen.end_s - seen.begin_s == pytest.approx(0.1, abs=1e-6)
         assert seen.run.duration_s >= seen.end_s + margin_s - 1e-6

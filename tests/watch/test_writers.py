@@ -3,6 +3,7 @@ have."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -85,15 +86,13 @@ def descendants(pid):
     return [pid, *(each for child in below for each in descendants(int(child)))]
 
 
-TURNS = 30
-"""of which one is clear: on a busy machine the main thread may not get the processor it wants"""
-
-
 def saved(mode, path, looking=True):
     """What is found about one save."""
     command = [sys.executable, "-S", "-c", JOB, mode, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as job:
         try:
+            with contextlib.suppress(PermissionError):  # it is judged by the processor that it gets
+                os.setpriority(os.PRIO_PROCESS, job.pid, -15)
             assert job.stdout.readline() == "ready\n"
             seen = Writers(lambda: descendants(job.pid))
             seen.begin()
@@ -122,7 +121,7 @@ def saved(mode, path, looking=True):
     ],
 )
 def test_the_shapes_of_a_save(tmp_path, mode, code, still):
-    for turn in range(TURNS):
+    for turn in range(6):  # the main thread may not get the processor that it wants
         pid, (first, *_) = saved(mode, tmp_path / f"model{turn}.pt")
         if first.why != "UNCLEAR" and first.usual_share > writers.IDLE_SHARE:
             break
@@ -136,7 +135,7 @@ def test_the_shapes_of_a_save(tmp_path, mode, code, still):
 
 @pytest.mark.parametrize("mode", ["main", "child"])
 def test_who_was_never_seen_with_the_file_open_is_found_by_the_bytes(tmp_path, mode):
-    for turn in range(TURNS):
+    for turn in range(6):  # the main thread may not get the processor that it wants
         pid, (first, *_) = saved(mode, tmp_path / f"model{turn}.pt", looking=False)
         if first.code != "UNKNOWN":
             break
