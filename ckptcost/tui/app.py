@@ -395,7 +395,7 @@ class CkptcostApp(TypingAhead):
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         from ckptcost.tui.palette import entries
 
-        yield from entries(self, screen)
+        yield from entries(self)
 
     def action_command_palette(self) -> None:
         """Not over a dialog: what it offers is of the screen below, which cannot be seen to

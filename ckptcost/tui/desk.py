@@ -95,17 +95,16 @@ class Desk:
     def settings(self) -> list[str]:
         return [f"{path}={text}" for path, text in self.edits.items()]
 
-    def timed(self, objective: str = "time") -> tuple[Desk, bool]:
-        """The desk, asking for the best interval where the scenario says none, and whether it says
-        one."""
+    def timed(self, objective: str = "time") -> Desk:
+        """The desk, asking for the best interval where the scenario says none."""
         own = any(layer.has_cadence or layer.compare_saves for layer in self.layers())
-        return (self, True) if own else (self.edited("policy.optimal", objective), False)
+        return self if own else self.edited("policy.optimal", objective)
 
     def tiers_shown(self) -> tuple[str, ...]:
         """The tiers side by side: chosen here, or compared by the scenario, or its only one."""
         if self.tiers:
             return self.tiers
-        layers = self.timed()[0].layers()
+        layers = self.timed().layers()
         own = one_of(self.catalog, layers).words.get("tier.id", "")
         return tuple(dict.fromkeys(comparison_of(layers)[0])) or (str(own),)
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from textual.app import App, SystemCommand
 from textual.command import Hit, Hits, Provider
-from textual.screen import Screen
 
 from ckptcost.errors import CkptcostError
 from ckptcost.tui.commands import EVERYWHERE, Command
@@ -18,7 +17,7 @@ from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.widgets.bottom import keys_of
 
 
-def entries(app: App[Any], screen: Screen[Any]) -> Iterable[SystemCommand]:
+def entries(app: App[Any]) -> Iterable[SystemCommand]:
     """Only what applies here and now."""
     below: ModeScreen | None = app.mode_screen  # type: ignore[attr-defined]
     if below is not None:

@@ -169,11 +169,9 @@ def test_numbers_of_saves_to_compare_say_how_often_to_save(monkeypatch):
     ]
     monkeypatch.setattr(Desk, "layers", lambda self: layers)
     one = desk()
-    assert one.timed() == (one, True)
+    assert one.timed() == one
     layers.pop()
-    timed, own = one.timed("usd")
-    assert not own
-    assert dict(timed.edits) == {"policy.optimal": "usd"}
+    assert dict(one.timed("usd").edits) == {"policy.optimal": "usd"}
 
 
 def test_the_same_figures_are_not_computed_again_but_a_file_opened_anew_is(tmp_path):

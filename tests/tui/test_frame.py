@@ -323,15 +323,13 @@ def test_every_table_is_narrowed_by_words(drive, tmp_path, monkeypatch, mode):
 
 def test_the_palette_offers_what_the_keys_do(drive):
     async def script(pilot):
-        titles = [entry.title for entry in entries(pilot.app, pilot.app.screen)]
+        titles = [entry.title for entry in entries(pilot.app)]
         assert len(titles) == len(set(titles))
         assert {command.title for command in (*MINE, *EVERYWHERE)} - {
             c.title for c in EVERYWHERE if c.id == "view.leave"
         } <= set(titles)
         entry = next(
-            entry
-            for entry in entries(pilot.app, pilot.app.screen)
-            if entry.title == "Plain: sort by the next column"
+            entry for entry in entries(pilot.app) if entry.title == "Plain: sort by the next column"
         )
         await entry.callback()
         assert said(pilot.app) == "one was asked for"

@@ -127,7 +127,7 @@ def alone(desk: Desk) -> tuple[Desk, str]:
 def studied(desk: Desk, objective: str) -> Studied:
     """The optimum of the chosen tier. Raises InputError where there is none, with what is
     lacking."""
-    alone_desk, tier = alone(desk.timed(objective)[0])
+    alone_desk, tier = alone(desk.timed(objective))
     found = optimize(alone_desk.catalog, alone_desk.layers(), (), "", objective)
     given = found.option.scenario.policy.cadence != "optimal"
     now = next((point for point in found.points if point.id == "now" and given), None)

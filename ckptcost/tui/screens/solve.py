@@ -145,7 +145,7 @@ def lines_of(study: Study) -> list[tuple[str, Tone]]:
 
 
 def _bare(desk: Desk) -> Desk:
-    return alone(desk.timed()[0])[0]
+    return alone(desk.timed())[0]
 
 
 def command(desk: Desk, what: str, target: str) -> str:

@@ -141,7 +141,7 @@ class Weighed(NamedTuple):
 
 def weighed(desk: Desk, objective: str, stopped: Callable[[], bool] = lambda: False) -> Weighed:
     """Resolve and evaluate every tier. Raises InputError where the scenario itself is wrong."""
-    desk = scenario_of(desk).timed(objective)[0]
+    desk = scenario_of(desk).timed(objective)
     layers, runs, able = desk.layers(), [], []
     no_best: dict[str, str] = {}
     for tier in desk.tiers_shown():
