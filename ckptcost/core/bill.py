@@ -139,6 +139,11 @@ def is_local(tier: Tier) -> bool:
     return tier.boundary in ("drive", "node")
 
 
+def electricity_usd_per_j(s: Scenario) -> Number:
+    """Tariff on what the job's nodes draw; 0 where the price of GPU time contains it."""
+    return 0.0 if s.cluster.price_includes_electricity else s.site.usd_per_j
+
+
 def storage_usd_per_j(s: Scenario, tier: Tier) -> Number:
     """Tariff on a tier's energy; 0 where another price contains it: the tier's own, or that of the
     rented node it sits in."""
@@ -173,7 +178,7 @@ def bill_of(
     c, site = s.cluster, s.site
     gpu_train_w, gpu_stall_w, gpu_idle_w, host_train_w, host_stall_w, host_idle_w = states_w(s)
     derive = derivation(s)
-    electricity_usd_per_j = 0.0 if c.price_includes_electricity else site.usd_per_j
+    tariff = electricity_usd_per_j(s)
 
     def line(
         name: str, joules: Number, gpu_s: Number, usd: Number, prefix: str = "", at: Tier = s.tier
@@ -197,7 +202,7 @@ def bill_of(
             if is_unknown(c.usd_per_gpu_s)
             else money.gpu_usd(gpu_s, c.usd_per_gpu_s)
         )
-        usd = rent_usd + money.electricity_usd(joules, electricity_usd_per_j)
+        usd = rent_usd + money.electricity_usd(joules, tariff)
         return line(name, joules, gpu_s, usd)
 
     def spent_j(time_s: Number, power_w: Number) -> Number:
@@ -215,7 +220,7 @@ def bill_of(
     training_w = gpu_train_w + host_train_w
     lines = [
         held("gpu_wait", spent.stall_s, spent_j(spent.stall_s, gpu_stall_w)),
-        line("host_wait", host_j, 0.0, money.electricity_usd(host_j, electricity_usd_per_j)),
+        line("host_wait", host_j, 0.0, money.electricity_usd(host_j, tariff)),
         held("slowdown", spent.slowed_s, spent_j(spent.slowed_s, training_w)),
         *_storage(s, "", s.tier, saved, spent.saves, spent.held_bytes, spent.wall_s, line),
         held("redone_work", spent.redone_s, spent_j(spent.redone_s, training_w)),

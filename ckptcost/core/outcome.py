@@ -16,6 +16,7 @@ from ckptcost.core.bill import (
     bill_of,
     billed_bytes,
     crosses_network,
+    electricity_usd_per_j,
     is_local,
     rent_usd_per_byte_s,
     save_steps_w,
@@ -178,7 +179,7 @@ def rates_for(s: Scenario, plan: Plan, objective: str) -> optimum.Rates:
         per_j, per_s = site.kgco2e_per_j, 0.0
         save_cost = save_j * per_j
     else:
-        per_j = 0.0 if c.price_includes_electricity else site.usd_per_j
+        per_j = electricity_usd_per_j(s)
         kept_bytes = billed_bytes(
             s.tier,
             times(

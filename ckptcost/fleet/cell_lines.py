@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ckptcost.core.bill import electricity_usd_per_j
 from ckptcost.core.domain import Scenario
 from ckptcost.core.estimates import Floats
 from ckptcost.fleet.grouping import Places, RunCells, add_by_place, flags, numbers, quotients
-from ckptcost.fleet.lines import CellLine, FleetAmounts, line_of, usd_per_j
+from ckptcost.fleet.lines import CellLine, FleetAmounts, line_of
 from ckptcost.fleet.missing_nodes import ends_of, missing_line
 from ckptcost.fleet.runs_seen import FAILED, RunSeen
 
@@ -125,7 +126,7 @@ def _of_windows(windows: DataFrame, cells: RunCells, s: Scenario | None) -> list
     # what training takes longer beside a drain is not seen: there is none where nothing drains
     slowed = np.where(drain_s == 0, 0.0, nan)
     still = FleetAmounts.nothing(cells.many)
-    paid_apart = s is not None and usd_per_j(s) != 0
+    paid_apart = s is not None and electricity_usd_per_j(s) != 0
 
     def timed(name: str, rows: _Rows, gpu_s: Floats, *lines: str) -> CellLine:
         energy = rows.energy(*lines)
@@ -182,7 +183,7 @@ def _restart(runs: Sequence[RunSeen], cells: RunCells, s: Scenario | None) -> Ce
             _add(gpu_s, run.last_cell, run.restart_s * run.gpus)
     of_time = FleetAmounts.of_sums(*gpu_s)
     costs = None
-    if s is not None and usd_per_j(s) != 0:
+    if s is not None and electricity_usd_per_j(s) != 0:
         rent = of_time.times(float(s.cluster.usd_per_gpu_s))
         costs = rent._replace(
             high=np.where(rent.known > 0, inf, rent.high), known=0.0 * rent.of, partly=rent.known

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from ckptcost.core import money
-from ckptcost.core.bill import has_no_total, storage_usd_per_j
+from ckptcost.core.bill import electricity_usd_per_j, has_no_total, storage_usd_per_j
 from ckptcost.core.domain import Scenario
 from ckptcost.core.estimates import Floats
 from ckptcost.core.lines import KINDS, OF_THE_JOB
@@ -208,17 +208,12 @@ def scenario_of(resolved: Resolved | None, priced: bool) -> Scenario | None:
     return without_prices(resolved.scenario)
 
 
-def usd_per_j(s: Scenario, of_storage: bool = False) -> float:
-    if of_storage:
-        return float(storage_usd_per_j(s, s.tier))
-    return 0.0 if s.cluster.price_includes_electricity else float(s.site.usd_per_j)
-
-
 def _costs(
     s: Scenario, name: str, energy: FleetAmounts, gpu_s: FleetAmounts, timed: Floats | None
 ) -> FleetAmounts:
     """Of what has joules and GPU-seconds both, unless the one or the other costs nothing."""
-    tariff = usd_per_j(s, name == "storage_write")
+    of_storage = name == "storage_write"
+    tariff = storage_usd_per_j(s, s.tier) if of_storage else electricity_usd_per_j(s)
     paid = energy.times(float(money.electricity_usd(1.0, tariff)))
     if not KINDS[name].holds_gpus:
         return paid

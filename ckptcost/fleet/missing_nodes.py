@@ -19,6 +19,7 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 
+from ckptcost.core.bill import electricity_usd_per_j, storage_usd_per_j
 from ckptcost.core.domain import Scenario
 from ckptcost.core.estimates import Estimate, Floats
 from ckptcost.core.missing import missing_share
@@ -33,7 +34,7 @@ from ckptcost.fleet.grouping import (
     sum_by_place,
     texts,
 )
-from ckptcost.fleet.lines import CellLine, FleetAmounts, line_of, usd_per_j
+from ckptcost.fleet.lines import CellLine, FleetAmounts, line_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -375,7 +376,9 @@ def _usd(mean: _Mean, s: Scenario | None) -> Floats:
     """As the lines of the nodes that are there are priced, one by one."""
     if s is None:
         return np.full(len(mean.gpu_s), nan)
-    pue, tariff, storage = float(s.site.pue), usd_per_j(s), usd_per_j(s, of_storage=True)
+    pue, tariff, storage = (
+        float(each) for each in (s.site.pue, electricity_usd_per_j(s), storage_usd_per_j(s, s.tier))
+    )
     stored_j = np.nan_to_num(mean.storage_j)
     rest_j = mean.energy_j - stored_j
     usd = mean.gpu_s * float(s.cluster.usd_per_gpu_s)

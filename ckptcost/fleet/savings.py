@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckptcost.core import money
+from ckptcost.core.bill import electricity_usd_per_j
 from ckptcost.core.estimates import Floats
 from ckptcost.core.failures import Recovery, States, segment
 from ckptcost.core.numeric import times
@@ -34,7 +35,7 @@ from ckptcost.fleet.grouping import (
     numbers,
     quotients,
 )
-from ckptcost.fleet.lines import UNKNOWN, FleetAmount, usd_per_j
+from ckptcost.fleet.lines import UNKNOWN, FleetAmount
 from ckptcost.fleet.runs_seen import FAILED, RunSeen
 from ckptcost.present.amounts import duration, number
 from ckptcost.report.study import Column, Table
@@ -430,7 +431,8 @@ def _usd(gpu_s: FleetAmount, energy: FleetAmount, s: Scenario | None) -> FleetAm
     if s is None:
         return UNKNOWN
     ends = [
-        float(money.gpu_usd(time_s, s.cluster.usd_per_gpu_s)) + float(times(joules, usd_per_j(s)))
+        float(money.gpu_usd(time_s, s.cluster.usd_per_gpu_s))
+        + float(times(joules, electricity_usd_per_j(s)))
         for time_s, joules in zip(gpu_s, energy, strict=True)
     ]
     return FleetAmount(*ends)

@@ -14,7 +14,7 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.domain import Scenario
 from ckptcost.core.hourly import edges_of
 from ckptcost.core.lines import KINDS
-from ckptcost.core.quantities import BY_ID, FIELDS, IN_DOCUMENTS
+from ckptcost.core.quantities import FIELDS, IN_DOCUMENTS
 from ckptcost.core.quantities import Quantity as Counted
 from ckptcost.core.units import DAY_S, HOUR_S, KWH_J, to_kwh
 from ckptcost.fleet.bill_tables import NO_SITE
@@ -36,7 +36,7 @@ from ckptcost.present.amounts import count
 from ckptcost.present.words import line_label
 from ckptcost.report.build import METHOD_VERSION
 from ckptcost.report.canonical import tidy
-from ckptcost.report.factors import assumptions_of, factor_of
+from ckptcost.report.factors import factor_of
 from ckptcost.report.parts import (
     Component,
     Excluded,
@@ -47,8 +47,9 @@ from ckptcost.report.parts import (
 )
 from ckptcost.report.rows_of_time import SPREAD, PlacedAmounts, RowFactors, series_of
 from ckptcost.report.statement import Boundary, Measurement, Statement, Subject, instant
-from ckptcost.report.statements.bill import BilledAmount, BilledLine, Rests, bill_part, count_part
+from ckptcost.report.statements.bill import BilledAmount, BilledLine, bill_part, count_part
 from ckptcost.report.statements.closed_form import place_of, plain_id
+from ckptcost.report.statements.measured import assumed_factors, choices_of_place, rests_on
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -171,26 +172,22 @@ def _statement(
         series=_series(group, days, place.scenario, begin_s, end_s),
         factors=place.factors,
         rests=bill["rests"],
-        choices={
-            key: word
-            for key, word in place.words.items()
-            if key.startswith("site.") or key == "cluster.price_includes_electricity"
-        },
-        assumptions=[],
+        choices=choices_of_place(place.words),
+        assumptions=assumed_factors(place.factors),
         measurements=_measurements(heads),
         uncertainty="bounds of the meters, added up; of what is estimated 95 %",
         warnings=_warnings(group, place.resolved),
-    ).model_copy(update={"assumptions": _assumed_factors(place.factors)})
+    )
 
 
 def _bill(group: GroupFigures, place: _Place) -> dict[str, Any]:
-    names, s, totals = {each.id for each in place.factors}, place.scenario, group.totals
+    s, totals = place.scenario, group.totals
     there = {line.id: line for line in group.lines}
     estimated = any(line.estimated for line in group.lines)
     return bill_part(
         [_line(there.get(name, _none(name))) for name in LINES],
         lambda _, q: _billed_amount(q, getattr(totals, q.field), estimated, totals.lacks[q.field]),
-        Rests(lambda _, of: [name for name in BY_ID[of].rests_on if name in names]),
+        rests_on(place.factors),
         "bounds",
         math.nan if s is None else float(s.cluster.usd_per_gpu_s) * HOUR_S,
     )
@@ -216,14 +213,6 @@ def _subject(
             names.get("grid"),
         ),
     )
-
-
-def _assumed_factors(factors: Sequence[Factor]) -> list[Any]:
-    from ckptcost.report.parts import Assumption
-
-    return [
-        Assumption(**each) for each in assumptions_of([factor.model_dump() for factor in factors])
-    ]
 
 
 def _none(name: str) -> FleetLine:

@@ -16,7 +16,14 @@ from typing import NamedTuple
 
 from ckptcost.core import money
 from ckptcost.core.attribution import WHOLE, Cost, excess, in_turn, spent
-from ckptcost.core.bill import Bill, Line, crosses_network, is_local, storage_usd_per_j
+from ckptcost.core.bill import (
+    Bill,
+    Line,
+    crosses_network,
+    electricity_usd_per_j,
+    is_local,
+    storage_usd_per_j,
+)
 from ckptcost.core.domain import Boundary, Scenario
 from ckptcost.core.lines import KINDS
 from ckptcost.core.quantities import derivation
@@ -232,7 +239,7 @@ def _asked_usd(s: Scenario, bytes_: float) -> float:
 def line_of(s: Scenario, name: str, energy: Energy, gpu_s: float) -> Line:
     """Quantities first, prices last, as in `core.bill`."""
     kind = KINDS[name]
-    tariff = 0.0 if s.cluster.price_includes_electricity else float(s.site.usd_per_j)
+    tariff = float(electricity_usd_per_j(s))
     usd = money.electricity_usd(
         energy.value, tariff if kind.watts else storage_usd_per_j(s, s.tier)
     )

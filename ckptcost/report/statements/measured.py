@@ -90,7 +90,7 @@ def statement_of(
     bill = bill_part(
         billed,
         lambda _, q: _sum(q, billed),
-        _rests_on(factors),
+        rests_on(factors),
         "bounds",
         float(s.cluster.usd_per_gpu_s) * HOUR_S,
     )
@@ -120,8 +120,8 @@ def statement_of(
         series=_series(wall_of, by_line, finished, s, begin_s, end_s, width_s),
         factors=factors,
         rests=bill["rests"],
-        choices={k: v for k, v in place.words.items() if k.startswith(_OF_PLACE)},
-        assumptions=_assumptions(factors),
+        choices=choices_of_place(place.words),
+        assumptions=assumed_factors(factors),
         measurements=_measurements(m),
         uncertainty=BOUNDS,
         warnings=_warnings(m, by_line, placed),
@@ -133,13 +133,17 @@ _UNPLACED = Resolved(NOWHERE, (), {}, {}, "", (), {})
 _OF_PLACE = ("site.", "cluster.price_includes_electricity")
 
 
-def _rests_on(factors: Sequence[Factor]) -> Rests:
+def choices_of_place(words: Mapping[str, object]) -> dict[str, object]:
+    return {key: word for key, word in words.items() if key.startswith(_OF_PLACE)}
+
+
+def rests_on(factors: Sequence[Factor]) -> Rests:
     """Of each quantity, the factors that are there."""
     names = {f.id for f in factors}
     return Rests(lambda _, of: [name for name in BY_ID[of].rests_on if name in names])
 
 
-def _assumptions(factors: Sequence[Factor]) -> list[Assumption]:
+def assumed_factors(factors: Sequence[Factor]) -> list[Assumption]:
     return [Assumption(**each) for each in assumptions_of([f.model_dump() for f in factors])]
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from ckptcost.core.attribution import Cost
-from ckptcost.core.bill import Line
+from ckptcost.core.bill import Line, electricity_usd_per_j
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
 from ckptcost.core.lines import KINDS
 from ckptcost.core.quantities import BY_ID
@@ -163,17 +163,13 @@ def _none_below_zero(found: Sequence[LineTaken], s: Scenario) -> list[LineTaken]
 
 def _nothing(each: LineTaken, s: Scenario) -> LineTaken:
     e = each.energy
-    tariff = _tariff(s)
+    tariff = float(electricity_usd_per_j(s))
     return each._replace(
         energy=e._replace(
             value=0.0, low=min(e.low, 0.0), high=max(e.high, 0.0), flags=(*e.flags, BELOW_ZERO)
         ),
         usd=each.usd - (e.value * tariff if tariff else 0.0),
     )
-
-
-def _tariff(s: Scenario) -> float:
-    return 0.0 if s.cluster.price_includes_electricity else float(s.site.usd_per_j)
 
 
 def _parts_of_host(m: Measured, window: Window, s: Scenario) -> Energy | None:
@@ -208,7 +204,7 @@ def ends_of(what: str, each: LineTaken, s: Scenario) -> Ends:
     if what == "gpu_time_lost":
         return (gpu_s / HOUR_S,) * 3
     if what == "cost":
-        tariff = _tariff(s) if e.known else math.nan
+        tariff = float(electricity_usd_per_j(s)) if e.known else math.nan
         spread = _each_of(joules, lambda end: (end - e.value) * tariff if tariff else 0.0)
         return each.usd, each.usd + spread[1], each.usd + spread[2]
     derived = BY_ID[what].derived
