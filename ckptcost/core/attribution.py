@@ -316,33 +316,13 @@ def attribute_energy(
     places: Mapping[str, RunPlace] | None = None,
     curve: Curve | None = None,
     only: int | None = None,
-) -> list[Cost]:
-    """Every window in every domain, by window; `since_s` is when recording began. Without a `curve`
-    the range of `extra` has no room for the training step that a drain meets. `only`: of one
-    window, by its place; the others are what it overlaps with.
-    """
-    return [
-        cost
-        for of_window in attributed_in_turn(
-            windows, domains, joules, since_s, baselines, places, curve, only
-        )
-        for cost in of_window
-    ]
-
-
-def attributed_in_turn(
-    windows: Sequence[Window],
-    domains: Iterable[str],
-    joules: Joules,
-    since_s: float,
-    baselines: Mapping[str, Baseline] | None = None,
-    places: Mapping[str, RunPlace] | None = None,
-    curve: Curve | None = None,
-    only: int | None = None,
     ahead: Ahead | None = None,
 ) -> Iterator[list[Cost]]:
-    """The same, one window after the other, for what else is to be made of the joules that are at
-    hand then."""
+    """Every window in every domain, one window after the other, for what else is to be made of the
+    joules that are at hand then; `since_s` is when recording began. Without a `curve` the range of
+    `extra` has no room for the training step that a drain meets. `only`: of one window, by its
+    place; the others are what it overlaps with.
+    """
     plans = planned(windows, since_s)
     return costs_of(
         plans if only is None else [plans[only]],

@@ -91,8 +91,3 @@ def standing_j(
     36000.0
     """
     return times(idle_w * pue, times(held_bytes / capacity_bytes, time_s))
-
-
-def gpu_share_of_save(gpus: Number, gpu_stall_w: Number, storage_w: Number) -> Number:
-    """GPU part of the power while a synchronous save blocks: N*p / (N*p + w)."""
-    return gpus * gpu_stall_w / (gpus * gpu_stall_w + storage_w)

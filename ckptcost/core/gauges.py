@@ -63,11 +63,9 @@ def energy(
     looks: float | None = None,
     tick_s: float | None = None,
     resolution: float | None = None,
-    most_gap_s: float | None = None,
 ) -> CountedAmount:
     """Joules of a window. `averaging_s`: a sample is a mean over so long; `looks`: the share of
-    time its sensor looks at; `tick_s`: how often it is renewed, measured where it is not given;
-    `most_gap_s`: longer without a sample is not covered.
+    time its sensor looks at; `tick_s`: how often it is renewed, measured where it is not given.
 
     >>> from ckptcost.core.channels import series
     >>> watts = series([k / 10 for k in range(50)], [250.0] * 50)
@@ -81,8 +79,8 @@ def energy(
     if not begin_s <= end_s:
         raise ValueError(f"no window from {begin_s} to {end_s}")
     over_s = averaging_s or 0.0
-    near = _near(series, begin_s, end_s, over_s, tick_s, most_gap_s)
-    line = _line(near, over_s, tick_s, most_gap_s)
+    near = _near(series, begin_s, end_s, over_s, tick_s)
+    line = _line(near, over_s, tick_s)
     if len(line.at) == 0:
         return CountedAmount(
             math.nan, math.nan, math.nan, math.nan, 0, (), True, math.nan, (NO_SAMPLES,)
@@ -119,10 +117,9 @@ def _near(
     end_s: float,
     over_s: float,
     tick_s: float | None,
-    most_gap_s: float | None,
 ) -> Series:
     """Samples of a window, and as many around it as its edges are judged by."""
-    margin_s = 4.0 * over_s + 2.0 * max(most_gap_s or GAP_S, tick_s or 0.0)
+    margin_s = 4.0 * over_s + 2.0 * max(GAP_S, tick_s or 0.0)
     first, stop = np.searchsorted(series.t_s, [begin_s - margin_s, end_s + margin_s]).tolist()
     first, stop = max(first - 8, 0), stop + 8
     return Series(*(part[first:stop] for part in series))
@@ -164,9 +161,7 @@ def _off_in_time(line: _PowerLine, known: list[tuple[float, float]], value: floa
     return max((abs(other - value) for other in moved), default=0.0)
 
 
-def _line(
-    series: Series, over_s: float, tick_s: float | None, most_gap_s: float | None
-) -> _PowerLine:
+def _line(series: Series, over_s: float, tick_s: float | None) -> _PowerLine:
     """Samples where they belong in time. A value that is polled again before it was renewed is one
     sample, and one that stays the same for long is many."""
     answered = np.isfinite(series.value)
@@ -174,7 +169,7 @@ def _line(
     if len(t_s) == 0:
         return _PowerLine(t_s, power, (), math.nan, 0.0, 0.0)
     polled_s = float(np.median(np.diff(t_s))) if len(t_s) > 1 else 0.0
-    most_s = most_gap_s or max(GAP_S, 3.0 * polled_s)
+    most_s = max(GAP_S, 3.0 * polled_s)
     new = np.concatenate([[0], np.flatnonzero(np.diff(power) != 0) + 1])
     renewed_s = tick_s or (ticks.renewed_s(t_s[new[1:]]) if len(new) > FEW else polled_s)
     middle = t_s + took_s / 2.0

@@ -112,11 +112,6 @@ def best_interval_s(
     return where(never, float("inf"), ratio(one_plus_w0(eps), rate))
 
 
-def first_order_interval_s(stall_s: Number, failures_per_s: Number, rates: Rates = TIME) -> Number:
-    """sqrt(2*M*(c_c*C + c_k)/c_w): Young's rule for any cost."""
-    return sqrt(ratio(2.0 * (rates.stall * stall_s + rates.per_save), failures_per_s * rates.work))
-
-
 def young_interval_s(stall_s: Number, mtbf_s: Number) -> Number:
     """Interval that loses least time, to first order: sqrt(2*C*M)
     (Young, 1974)

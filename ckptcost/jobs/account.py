@@ -9,7 +9,7 @@ from functools import cached_property
 from math import isnan, nan
 from typing import NamedTuple
 
-from ckptcost.core.attribution import Cost, attributed_in_turn
+from ckptcost.core.attribution import Cost, attribute_energy
 from ckptcost.core.bill import Bill
 from ckptcost.core.contents import Contents, first_s
 from ckptcost.core.domain import Scenario
@@ -99,7 +99,7 @@ class Evaluation:
         energies, idle = self._energies, self._idle
         window, what = self._saves.windows[place], self._saves.contents[place]
         places = energies.places(self._run.wall_s(window.begin_s or 0.0))
-        (costs,) = attributed_in_turn(
+        (costs,) = attribute_energy(
             self._saves.windows,
             [*energies.parts, *energies.nodes[:1]],
             energies.joules,

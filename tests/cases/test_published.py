@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 
 from ckptcost.core.cautions import cautions_of
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
-from ckptcost.core.energy import gpu_share_of_save, job_w, spent_j, write_j
+from ckptcost.core.energy import job_w, spent_j, write_j
 from ckptcost.core.failures import (
     Recovery,
     first_order_goodput,
@@ -30,7 +30,6 @@ from ckptcost.core.money import breakeven_usd_per_s
 from ckptcost.core.optimum import (
     best_interval_s,
     daly_interval_s,
-    first_order_interval_s,
     young_interval_s,
 )
 from ckptcost.core.outcome import evaluate
@@ -206,7 +205,7 @@ def test_d12_micron_saves_a_day(per_day, saves):
     rate, lost = per_day / DAY, 1 - 0.975
     assert per_day / lost == pytest.approx(saves, rel=1e-12)
     stall = lost**2 / (2 * rate)
-    assert DAY / first_order_interval_s(stall, rate) == pytest.approx(saves, rel=1e-12)
+    assert DAY / young_interval_s(stall, 1 / rate) == pytest.approx(saves, rel=1e-12)
     tau = best_interval_s(stall, NOTHING, rate)
     states = segment(tau, stall, 0.0, NOTHING, rate)
     assert goodput(tau, states) == pytest.approx(0.975, abs=3e-4)
@@ -220,7 +219,7 @@ def test_d12_micron_what_97_5_percent_asks():
 
     60 s of recovery give 93.8 %, 300 s give 80.6 %.
     """
-    assert first_order_interval_s(0.54, 50 / DAY) == pytest.approx(2 * 0.54 / 0.025, rel=1e-12)
+    assert young_interval_s(0.54, DAY / 50) == pytest.approx(2 * 0.54 / 0.025, rel=1e-12)
     for recovery_s, expected in ((60.0, 0.938), (300.0, 0.806)):
         assert best_goodput(
             0.5, Recovery(0.0, 0.0, 0.0, recovery_s, 0.0), DAY / 55
@@ -469,13 +468,9 @@ def test_whole_cluster_reading(gb_per_s, seconds, kwh):
     )
 
 
-def test_the_gpus_share_of_a_save():
-    """1 W per GB/s is 1 J per GB; GPU share N*p/(N*p + w*BW): 1,024 held GPUs dwarf storage of 139
-    W per GB/s at 40 GB/s."""
+def test_what_the_storage_of_a_save_takes():
+    """1 W per GB/s is 1 J per GB; 2 TB at 38 to 308 of them take 0.013 to 0.172 kWh."""
     assert write_j(2e12, 1e-9, 0.0, 0.0, 0.0, 1.0) == pytest.approx(2000.0)
-    assert gpu_share_of_save(1024.0, 500.0, 139 * 40.0) == pytest.approx(
-        512_000 / (512_000 + 5560), rel=1e-12
-    )
     assert (
         0.013
         < to_kwh(write_j(2e12, 38e-9, 0.0, 0.0, 0.0, 1.0))

@@ -3,6 +3,7 @@ account second by second."""
 
 from __future__ import annotations
 
+from itertools import chain
 from math import inf, isnan, nan
 from typing import NamedTuple
 
@@ -29,6 +30,10 @@ from ckptcost.core.channels import Channel, Mark
 from ckptcost.core.phases import windows_of
 from ckptcost.core.reconcile import NONE_SPENT, Energy, unknown
 from ckptcost.core.windows import Phase, extent, union
+
+
+def all_costs(*given, **more):
+    return list(chain.from_iterable(attribute_energy(*given, **more)))
 
 
 class Meter:
@@ -65,7 +70,7 @@ IDLE = Baseline(80.0, 78.0, 82.0, taken_s=0.0, host="a", driver="590.48.01")
 
 
 def test_an_asynchronous_save():
-    (cost,) = attribute_energy(
+    (cost,) = all_costs(
         windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(ASYNC), 0.0, {"gpu:0": IDLE}
     )
     assert (cost.window, cost.domain) == ("step 0", "gpu:0")
@@ -80,7 +85,7 @@ def test_an_asynchronous_save():
 
 
 def test_ranges_widen_and_a_difference_within_them_is_said_to_be_none():
-    (cost,) = attribute_energy(
+    (cost,) = all_costs(
         windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(ASYNC, off_j=300.0), 0.0, {"gpu:0": IDLE}
     )
     assert cost.excess[:3] == (18_400, 18_300 - 300, 18_500 + 300)
@@ -88,22 +93,20 @@ def test_ranges_widen_and_a_difference_within_them_is_said_to_be_none():
     assert cost.training_w[:3] == pytest.approx((500.0, 485.0, 515.0))
     assert cost.extra[:3] == pytest.approx((1200.0, 300.0, 2100.0))
     assert "NOT_DISTINGUISHABLE" not in cost.extra.flags + cost.excess.flags
-    (cost,) = attribute_energy(
-        windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(ASYNC, off_j=1200.0), 0.0
-    )
+    (cost,) = all_costs(windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(ASYNC, off_j=1200.0), 0.0)
     assert cost.extra.low < 0 < cost.extra.high
     assert cost.extra.flags == ("NOT_DISTINGUISHABLE",)
 
 
 def test_a_drain_that_slows_training_has_negative_extra():
     slowed = ASYNC[:110] + [450.0] * 40
-    (cost,) = attribute_energy(windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(slowed), 0.0)
+    (cost,) = all_costs(windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(slowed), 0.0)
     assert cost.extra[:3] == pytest.approx((-2000.0,) * 3)
     assert cost.extra.flags == ()
 
 
 def test_a_synchronous_save_drains_nothing():
-    (cost,) = attribute_energy(windows((100.0, 110.0, 109.0)), ["gpu:0"], Meter(ASYNC), 0.0)
+    (cost,) = all_costs(windows((100.0, 110.0, 109.0)), ["gpu:0"], Meter(ASYNC), 0.0)
     assert (cost.absolute.value, cost.stall.value, cost.drain, cost.extra, cost.overlap_s) == (
         1200,
         1200,
@@ -120,7 +123,7 @@ def test_unknown_has_its_reason():
     )
 
     def why(*marks: Mark, domain: str = "gpu:0", since_s: float = 0.0) -> tuple[str, ...]:
-        (cost,) = attribute_energy(windows_of(marks), [domain], Meter(ASYNC), since_s)
+        (cost,) = all_costs(windows_of(marks), [domain], Meter(ASYNC), since_s)
         return tuple(
             e.why
             for e in (
@@ -186,10 +189,10 @@ def test_unknown_has_its_reason():
 
 def test_the_training_reference_is_of_the_minute_before_and_of_no_window():
     drifting = [400.0] * 40 + [500.0] * 60 + ASYNC[100:]
-    (cost,) = attribute_energy(windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(drifting), 0.0)
+    (cost,) = all_costs(windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(drifting), 0.0)
     assert cost.training_w.value == pytest.approx(500.0)
     # the second save begins while the first drains: its reference lies before both
-    first, second = attribute_energy(
+    first, second = all_costs(
         windows((100.0, 110.0, 150.0), (120.0, 121.0, 140.0)), ["gpu:0"], Meter(drifting), 0.0
     )
     assert second.training_w == first.training_w
@@ -197,12 +200,12 @@ def test_the_training_reference_is_of_the_minute_before_and_of_no_window():
 
 def test_another_windows_stall_is_not_training():
     watts = [500.0] * 110 + [530.0] * 10 + [100.0] * 5 + [530.0] * 25
-    first, second = attribute_energy(
+    first, second = all_costs(
         windows((100.0, 110.0, 150.0), (120.0, 125.0, 124.0)), ["gpu:0"], Meter(watts), 0.0
     )
     assert (first.overlap_s, second.overlap_s) == (35.0, 0.0)
     assert first.extra.value == pytest.approx(35 * 30)
-    first, _ = attribute_energy(
+    first, _ = all_costs(
         windows((100.0, 110.0, 115.0), (110.0, 120.0, 120.0)), ["gpu:0"], Meter(watts), 0.0
     )
     assert first.extra.why == "OTHERS_STALL"
@@ -210,7 +213,7 @@ def test_another_windows_stall_is_not_training():
 
 def test_windows_that_drain_together_divide_what_they_add():
     watts = [500.0] * 100 + [540.0] * 100
-    first, second = attribute_energy(
+    first, second = all_costs(
         windows((100.0, 100.0, 120.0), (110.0, 110.0, 130.0)), ["gpu:0"], Meter(watts), 0.0
     )
     assert (first.extra.value, second.extra.value) == pytest.approx(
@@ -229,7 +232,7 @@ def test_a_thousand_saves_ask_the_meter_a_few_times_each():
         return Energy(500.0 * (end_s - begin_s), 0.0, 1e9)
 
     saves = windows(*((100.0 * n, 100.0 * n + 2.0, 100.0 * n + 130.0) for n in range(1, 1001)))
-    costs = attribute_energy(saves, ["gpu:0"], steady, 0.0)
+    costs = all_costs(saves, ["gpu:0"], steady, 0.0)
     assert len(asked) <= 11 * len(saves)
     assert {round(cost.overlap_s) for cost in costs[:-1]} == {
         126
@@ -247,7 +250,7 @@ WATTS = st.lists(st.integers(50, 700).map(float), min_size=45, max_size=45)
 def test_shares_add_up_to_the_union(spans, watts, off_j):
     found = windows(*spans)
     meter = Meter(watts, float(off_j))
-    costs = attribute_energy(found, ["gpu:0"], meter, 0.0)
+    costs = all_costs(found, ["gpu:0"], meter, 0.0)
     together = spent(meter, "gpu:0", union(extent(window) for window in found))
     assert sum(cost.share.value for cost in costs) == pytest.approx(together.value)
     for cost in costs:
@@ -284,7 +287,7 @@ def test_share_and_extra_second_by_second(spans, watts):
     watts = [500.0] * int(min(span[0] for span in spans)) + watts
     found = windows(*spans)
     order = [int(window.label.split()[1]) for window in found]
-    costs = attribute_energy(found, ["gpu:0"], Meter(watts[:45]), 0.0)
+    costs = all_costs(found, ["gpu:0"], Meter(watts[:45]), 0.0)
     for n, cost in zip(order, costs, strict=True):
         plain = second_by_second(spans, watts, n)
         assert cost.share.value == pytest.approx(plain.share_j)
@@ -298,7 +301,7 @@ def test_share_and_extra_second_by_second(spans, watts):
 
 def test_a_gap_is_in_neither_side_of_a_difference():
     watts = ASYNC[:120] + [nan] * 10 + ASYNC[130:]
-    (cost,) = attribute_energy(
+    (cost,) = all_costs(
         windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(watts), 0.0, {"gpu:0": IDLE}
     )
     assert (cost.absolute.value, cost.absolute.coverage, cost.absolute.flags) == (
@@ -312,7 +315,7 @@ def test_a_gap_is_in_neither_side_of_a_difference():
 
 
 def test_a_window_that_lies_in_a_gap_has_no_joules_rather_than_none():
-    (cost,) = attribute_energy(
+    (cost,) = all_costs(
         windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(ASYNC[:100] + [nan] * 100), 0.0
     )
     assert isnan(cost.absolute.value)
@@ -556,5 +559,5 @@ def test_training_is_the_mean_and_its_range_holds_what_a_drain_may_meet():
 def test_only_the_last_seconds_before_a_save_are_its_reference():
     meter = Meter([80.0] * 30 + [500.0] * 100)
     saves = windows_of([Mark(60.0, "begin"), Mark(61.0, "returned"), Mark(70.0, "durable")])
-    (cost,) = attribute_energy(saves, ["gpu:0"], meter, since_s=0.0)
+    (cost,) = all_costs(saves, ["gpu:0"], meter, since_s=0.0)
     assert cost.training_w.value == pytest.approx(500.0)

@@ -268,7 +268,6 @@ RESULTS: dict[str, object] = {
     "recovery_cost": "j",
     "goodput_light": "dimensionless",
     "regret_light": "dimensionless",
-    "gpu_share_of_save": "dimensionless",
     "kept_saves": "dimensionless",
     "first_order_window_s": ("s", "s"),
     "level_waste": "dimensionless",

@@ -7,10 +7,11 @@ from math import inf, nan
 
 import numpy as np
 import pytest
+from test_attribution import all_costs
 from test_ticks import answers, instants, polls
 
 from ckptcost.core import counters, depth, ticks
-from ckptcost.core.attribution import Baseline, attribute_energy
+from ckptcost.core.attribution import Baseline
 from ckptcost.core.channels import Channel, Mark, Series, series
 from ckptcost.core.contents import by_window, first_s
 from ckptcost.core.phases import windows_of
@@ -291,9 +292,9 @@ def test_one_window_costs_what_it_costs_among_all():
         return Energy(value, value - 1.0, value + 1.0)
 
     given = (["gpu:0", "cpu:0"], joules, 0.0, {"gpu:0": Baseline(80.0, 75.0, 85.0)})
-    everything = attribute_energy(windows, *given)
+    everything = all_costs(windows, *given)
     for place, window in enumerate(windows):
-        assert attribute_energy(windows, *given, only=place) == [
+        assert all_costs(windows, *given, only=place) == [
             cost for cost in everything if cost.window == window.name
         ]
 
