@@ -273,7 +273,7 @@ def discover(get: Get, wanted: str | None = None, note: str = "") -> tuple[str, 
             )
         if found:
             return found[0]
-    trouble = f"; last trouble: {troubles[-1]}" if troubles else ""
+    trouble = f"; last trouble: {troubles[-1]}" if any(troubles[-1:]) else ""
     raise MeterUnavailable(f"no chassis tells a power{trouble}", "try the meter ipmi")
 
 

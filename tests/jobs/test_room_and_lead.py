@@ -97,7 +97,7 @@ def test_all_saves_of_a_run_are_what_the_run_makes(tmp_path, capsys):
         assert main([*words, *changes, "-f", "json"]) == 0
         told = json.loads(capsys.readouterr().out)
         assert told["question"]["needed_bytes"] == needed
-        assert "all 7 of the run kept" in told["about"][0]
+        assert "7 saves of the run, all kept" in told["about"][0]
 
 
 def test_how_many_saves_cannot_be_said_without_an_interval(tmp_path, capsys):

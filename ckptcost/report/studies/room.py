@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ckptcost.jobs.room import Room
-from ckptcost.present.amounts import count, size
+from ckptcost.present.amounts import count, count_text, size
 from ckptcost.report.study import Column, Study, Table, table_of
 
 
@@ -15,7 +15,7 @@ def study_of(found: Room) -> Study:
     kept = (
         f"{count(saves.keep_last)} kept, {count(saves.writing)} being written while they are there"
         if saves.made > saves.keep_last
-        else f"all {count(saves.made)} of the run kept"
+        else f"{count_text(saves.made, 'save')} of the run, all kept"
     )
     chain = (
         f"; one of {count(saves.full_every)} is full, and the chain of the oldest is kept"

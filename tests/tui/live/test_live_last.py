@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from math import nan
+from types import SimpleNamespace
 
 import pytest
 
 from ckptcost.core.reconcile import Energy, unknown
+from ckptcost.jobs import account
 from ckptcost.jobs.account import Account, Joules
 from ckptcost.tui.live import tables as live_last
 
@@ -35,3 +37,10 @@ def test_without_a_price_or_a_stall_both_are_unknown_and_never_0():
     assert live_last._cost(None) == "cost unknown"
     assert live_last._waited(None, nan) == "GPU-s unknown"
     assert not Account().joules(1).all.known
+
+
+def test_of_reasons_that_are_given_as_often_the_first_is_told():
+    codes = [f"REASON_{number}" for number in range(12)]
+    bills = [SimpleNamespace(energies={"host_wait": unknown(code)}) for code in codes]
+    _, lacking = account._lines_j([SimpleNamespace(bill=bill) for bill in bills], 0)
+    assert lacking == {"host_wait": ("REASON_0", 12)}
