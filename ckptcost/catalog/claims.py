@@ -283,7 +283,7 @@ def stated_of(raw: Any, unit: str, floor: float = 0.0) -> Stated:
             f"{brief(text)} cannot be read",
             remedy=f'write e.g. {UNITS[unit][1]!r} or "15 to 20 kWh"',
         )
-    return _single(text, one[1], one[2], unit, kind, floor)
+    return _single_value(text, one[1], one[2], unit, kind, floor)
 
 
 def _kind_of_statement(text: str) -> tuple[str, str]:
@@ -302,7 +302,9 @@ def _kind_of_statement(text: str) -> tuple[str, str]:
     return kinds[0] if kinds else "", body
 
 
-def _single(text: str, digits: str, unit_text: str, unit: str, kind: str, floor: float) -> Stated:
+def _single_value(
+    text: str, digits: str, unit_text: str, unit: str, kind: str, floor: float
+) -> Stated:
     value = _parse_number(digits, unit_text, unit, text, floor)
     shown = unit_text.strip()
     if kind in ("over", "at_least"):

@@ -84,7 +84,7 @@ def _tellable(parser: argparse.ArgumentParser, words: Iterator[str]) -> Iterator
         elif not flag.startswith("--"):
             yield from _short(flags, word, words)
         else:
-            yield from _long(flags[flag], word, words)
+            yield from _long_flag(flags[flag], word, words)
 
 
 def _placed(place: argparse.Action | None, word: str, words: Iterator[str]) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _placed(place: argparse.Action | None, word: str, words: Iterator[str]) -> I
         yield UNTOLD
 
 
-def _long(action: argparse.Action, word: str, words: Iterator[str]) -> Iterator[str]:
+def _long_flag(action: argparse.Action, word: str, words: Iterator[str]) -> Iterator[str]:
     """`--flag`, `--flag=VALUE`, `--flag VALUE`."""
     flag, equals, value = word.partition("=")
     if action.nargs == 0:

@@ -254,10 +254,12 @@ def _value(
         return ExpressionValue(left.range * right.range, _dims(left.dims, 1, right.dims, 1))
     if mark == "/":
         return ExpressionValue(left.range / right.range, _dims(left.dims, 1, right.dims, -1))
-    return _added(mark, left, right, text)
+    return _sum_of_values(mark, left, right, text)
 
 
-def _added(mark: str, left: ExpressionValue, right: ExpressionValue, text: str) -> ExpressionValue:
+def _sum_of_values(
+    mark: str, left: ExpressionValue, right: ExpressionValue, text: str
+) -> ExpressionValue:
     if left.dims != right.dims:
         doing = "added to" if mark == "+" else "taken from"
         raise UnitError(

@@ -112,11 +112,7 @@ def energy(
 
 
 def _near(
-    series: Series,
-    begin_s: float,
-    end_s: float,
-    over_s: float,
-    tick_s: float | None,
+    series: Series, begin_s: float, end_s: float, over_s: float, tick_s: float | None
 ) -> Series:
     """Samples of a window, and as many around it as its edges are judged by."""
     margin_s = 4.0 * over_s + 2.0 * max(GAP_S, tick_s or 0.0)

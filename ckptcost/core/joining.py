@@ -49,11 +49,13 @@ def join_marks(marks: Iterable[Mark]) -> list[Mark]:
     paths = {
         save.name: _path(mine) for save, mine in zip(saves, by_window(inside, saves), strict=True)
     }
-    found = inside + _adopted(outside, saves, paths)
+    found = inside + _label_watched_marks(outside, saves, paths)
     return sorted(found, key=lambda mark: mark.t_s)
 
 
-def _adopted(outside: list[Mark], saves: Sequence[Window], paths: dict[str, str]) -> list[Mark]:
+def _label_watched_marks(
+    outside: list[Mark], saves: Sequence[Window], paths: dict[str, str]
+) -> list[Mark]:
     """The watcher's marks, those within a hooked save under its label, and a remark on what each
     such save holds."""
     watched = windows_of(outside)

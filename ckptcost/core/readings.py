@@ -131,7 +131,7 @@ def _variants(sheet: Sheet, verdict: Verdict, fact: Fact) -> Iterator[tuple[str,
         for kind, words, stated in alternatives(verdict.stated):
             read = tuple(h._replace(stated=stated) for h in held)
             yield kind, f"{verdict.stated.text} as {words}", sheet._replace(held=read)
-    for kind, words, variant in _claims_read_anew(claims, verdict, uses):
+    for kind, words, variant in _other_readings(claims, verdict, uses):
         yield kind, words, sheet._replace(claims=variant)
 
 
@@ -142,7 +142,7 @@ def _rests_on(verdict: Verdict, fact: Fact) -> set[str]:
     return {f"{verdict.claim}.{name}" for name in (*fact.uses, verdict.what)}
 
 
-def _claims_read_anew(
+def _other_readings(
     claims: tuple[Claim, ...], verdict: Verdict, uses: set[str]
 ) -> Iterator[tuple[str, str, tuple[Claim, ...]]]:
     for i, claim in enumerate(claims):

@@ -401,7 +401,7 @@ def _rank(
     if not able:
         raise _not_computable(options[0], objective)
     runs = [(options[i].resolved, options[i].at(options[i].best[objective])) for i in able]
-    undecided = _undecided([outcome for _, outcome in runs])
+    undecided = _objectives_without_order([outcome for _, outcome in runs])
     if keys := undecided.get(objective):
         raise InputError(
             f"these tiers cannot be ranked by {objective}: {' and '.join(keys)} "
@@ -421,7 +421,7 @@ def _rank(
     )
 
 
-def _undecided(runs: Sequence[Outcome]) -> dict[str, tuple[str, ...]]:
+def _objectives_without_order(runs: Sequence[Outcome]) -> dict[str, tuple[str, ...]]:
     """The objectives by which there is no order, and the inputs that would decide."""
     keys = {each: undecided_keys(runs, each) for each in OBJECTIVES}
     return {each: found for each, found in keys.items() if found}

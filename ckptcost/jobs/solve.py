@@ -337,7 +337,7 @@ class Trials:
             best_s = self.asked_s
         return max(min(best_s, float(s.work_s)), LEAST_INTERVAL_S)
 
-    def chosen_s(self, s: Scenario, plan: Plan) -> float:
+    def trial_interval_s(self, s: Scenario, plan: Plan) -> float:
         return self.best_s(s, plan) if self.kept_s is None else self.kept_s
 
     def reached(self, s: Scenario, plan: Plan, value: float, interval_s: float) -> Reached:
@@ -350,7 +350,7 @@ class Trials:
 
     def today_at_best(self, knob: Knob | None) -> Reached:
         """Nothing changed but the interval."""
-        return self._today(knob, self.chosen_s(self.s, self.plan))
+        return self._today(knob, self.trial_interval_s(self.s, self.plan))
 
     def _today(self, knob: Knob | None, interval_s: float) -> Reached:
         value = knob.today(self.s, self.plan) if knob else interval_s
@@ -360,7 +360,7 @@ class Trials:
         """The knob at a value."""
         s, plan = knob.put(self.s, self.plan, value)
         plan = change(plan)
-        return self.reached(s, plan, value, self.chosen_s(s, plan))
+        return self.reached(s, plan, value, self.trial_interval_s(s, plan))
 
     def search(self, knob: Knob | None, change: Change = same_plan) -> SearchResult:
         return self.turned(knob, change) if knob else self.window(change)

@@ -212,7 +212,7 @@ class RedfishClient:
                 self.close()
                 # a kept connection may have been closed meanwhile; once more
                 if not (kept and isinstance(error, stale)):
-                    raise _unavailable(error, self._where.timeout_s) from None
+                    raise _unavailable_error(error, self._where.timeout_s) from None
 
     def _exchange(self, path: str) -> tuple[int, str, bytes]:
         import errno
@@ -274,7 +274,7 @@ class RedfishClient:
             connection.close()
 
 
-def _unavailable(error: Exception, timeout_s: float) -> MeterUnavailable:
+def _unavailable_error(error: Exception, timeout_s: float) -> MeterUnavailable:
     """What went wrong without the address that some errors quote."""
     import os
     import socket

@@ -69,7 +69,7 @@ def _link(doc: object, *keys: str | int) -> str:
     return _path_in(doc, *keys, "@odata.id")
 
 
-def _linked(get: Get, doc: Doc, key: str) -> tuple[str, Doc]:
+def _follow_link(get: Get, doc: Doc, key: str) -> tuple[str, Doc]:
     """Path and document; both empty where there is no link."""
     path = _link(doc, key)
     return path, get(path) if path else {}
@@ -130,7 +130,7 @@ def _channel(quantity: Quantity, source: str, note: str) -> Channel:
 
 
 def _metrics(get: Get, chassis: Doc, note: str) -> Readout:
-    path, doc = _linked(get, chassis, "EnvironmentMetrics")
+    path, doc = _follow_link(get, chassis, "EnvironmentMetrics")
     watts = RedfishValue(path, ("PowerWatts",))
     if not watts.pick(doc) > 0.0:
         return []
@@ -147,7 +147,7 @@ def _metrics(get: Get, chassis: Doc, note: str) -> Readout:
 
 
 def _power(get: Get, chassis: Doc, note: str) -> Readout:
-    path, doc = _linked(get, chassis, "Power")
+    path, doc = _follow_link(get, chassis, "Power")
     now = RedfishValue(path, ("PowerControl", "PowerConsumedWatts"))
     if not now.pick(doc) > 0.0:
         return []
@@ -178,7 +178,7 @@ def _is_there(supply: object) -> bool:
 
 
 def _inputs_in_power(get: Get, chassis: Doc) -> list[RedfishValue]:
-    path, doc = _linked(get, chassis, "Power")
+    path, doc = _follow_link(get, chassis, "Power")
     return [
         RedfishValue(path, ("PowerSupplies", n, "PowerInputWatts"), zero=True)
         for n, supply in enumerate(_list(doc, "PowerSupplies"))
@@ -188,7 +188,7 @@ def _inputs_in_power(get: Get, chassis: Doc) -> list[RedfishValue]:
 
 def _inputs_in_subsystem(get: Get, chassis: Doc) -> list[RedfishValue]:
     """Their paths are empty where a supply has no metrics."""
-    _, subsystem = _linked(get, chassis, "PowerSubsystem")
+    _, subsystem = _follow_link(get, chassis, "PowerSubsystem")
     supplies = map(get, list(_members(get, _link(subsystem, "PowerSupplies")))[:16])
     return [
         RedfishValue(_link(supply, "Metrics"), ("InputPowerWatts",), zero=True)
@@ -261,7 +261,7 @@ def discover(get: Get, wanted: str | None = None, note: str = "") -> tuple[str, 
     docs: dict[str, Doc] = {}
     troubles: list[str] = []
     for path in list(_members(get, "/redfish/v1/Chassis"))[:MOST_CHASSIS]:
-        with _bear(troubles):
+        with _note_trouble(troubles):
             docs[path] = get(path)
     for group in _choose_chassis(docs, wanted):
         plans = {path: _readout_of(get, docs[path], note, troubles) for path in group}
@@ -278,7 +278,7 @@ def discover(get: Get, wanted: str | None = None, note: str = "") -> tuple[str, 
 
 
 @contextmanager
-def _bear(troubles: list[str]) -> Iterator[None]:
+def _note_trouble(troubles: list[str]) -> Iterator[None]:
     """One document that is not to be had is no reason to give up; a refused account is."""
     try:
         yield
@@ -290,7 +290,7 @@ def _bear(troubles: list[str]) -> Iterator[None]:
 
 def _readout_of(get: Get, chassis: Doc, note: str, troubles: list[str]) -> Readout:
     for look in (_metrics, _power, _sensor, _supplies):
-        with _bear(troubles):
+        with _note_trouble(troubles):
             if plan := look(get, chassis, note):
                 return plan
     return []

@@ -75,13 +75,13 @@ def _meant(
         if section == "policy" and key in ONE_OF:
             for other in ONE_OF:
                 said.pop(other, None)
-        said[key] = _typed(section, key, text)
+        said[key] = _value_of_text(section, key, text)
     if tiers:
         meant.setdefault("compare", {})["tier"] = list(tiers)
     return meant
 
 
-def _typed(section: str, key: str, text: str) -> str | bool:
+def _value_of_text(section: str, key: str, text: str) -> str | bool:
     is_flag = WORDS.get(section, {}).get(key) == (bool,) and text.lower() in ("true", "false")
     return text.lower() == "true" if is_flag else text
 

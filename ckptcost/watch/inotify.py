@@ -181,7 +181,7 @@ class Inotify:
                 awaited = self._awaited.pop(wd)
                 if mask & MODIFY:
                     self._tell(t_ns, "resumed", awaited)
-        self._end_halves(t_ns)
+        self._end_half_moves(t_ns)
         if overflowed:
             self._read_tree_again(t_ns)
         if len(data) < _BUFFER_BYTES - _EVENT_BYTES:
@@ -189,7 +189,7 @@ class Inotify:
         told, self._out = self._out, []
         return told
 
-    def _end_halves(self, t_ns: int) -> None:
+    def _end_half_moves(self, t_ns: int) -> None:
         for cookie, (path, is_dir, since_ns) in list(self._half.items()):
             if t_ns - since_ns > _HALF_MOVE_NS:
                 del self._half[cookie]

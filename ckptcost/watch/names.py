@@ -187,7 +187,7 @@ def _is_unit(name: str) -> bool:
     return any(kind == "save" or _STEP.fullmatch(kind) for kind in numbers_of(name).kinds)
 
 
-def _is_bare(name: str) -> bool:
+def _is_plain_number(name: str) -> bool:
     """A number, and no date."""
     return name.isdigit() and not re.fullmatch(r"(19|20)\d{6}", name)
 
@@ -221,7 +221,7 @@ def _place_of_unit(dirs: list[str], finals: list[str]) -> int | None:
     if units:
         last = set(numbers_of(finals[units[-1]]).values)
         return next(at for at in units if last & set(numbers_of(finals[at]).values))
-    bare = [at for at, each in enumerate(finals) if _is_bare(each)]
+    bare = [at for at, each in enumerate(finals) if _is_plain_number(each)]
     temporary = [at for at, each in enumerate(dirs) if final(each) != each]
     return next(iter(bare + temporary), None)
 
@@ -231,7 +231,7 @@ def _counts_another(name: str, directory: str) -> bool:
     then."""
     inner = numbers_of(final(name))
     steps = set(inner.steps.values())
-    if not steps and _is_bare(directory) and "save" in inner.kinds:
+    if not steps and _is_plain_number(directory) and "save" in inner.kinds:
         steps = set(inner.values)
     return bool(steps) and steps.isdisjoint(numbers_of(directory).values)
 

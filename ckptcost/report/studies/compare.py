@@ -42,7 +42,7 @@ from ckptcost.present.words import (
     result_text,
     unknown_text,
 )
-from ckptcost.report.studies.model_words import cautions_told
+from ckptcost.report.studies.model_words import caution_sentences
 from ckptcost.report.studies.run_columns import known_value, share_of_draws
 from ckptcost.report.study import (
     ROW_DIFFERENCE,
@@ -569,7 +569,7 @@ def warnings(answer: Compared) -> list[tuple[str, str]]:
         if len({case.resolved.names.get(name, "") for case in answer.cases}) > 1:
             said.append(told)
     letters = LETTERS[: len(answer.cases)]
-    said += cautions_told(letters, [case.cautions for case in answer.cases])
+    said += caution_sentences(letters, [case.cautions for case in answer.cases])
     return [*said, *_unknown_inputs(answer)]
 
 

@@ -22,7 +22,7 @@ from ckptcost.report.studies.model_words import (
     ENDLESS,
     ClosedForm,
     avoidable_lines,
-    cautions_told,
+    caution_sentences,
     least_of,
     range_text,
     remarks_of,
@@ -93,7 +93,7 @@ def digest_of(answer: Answer) -> str:
 def warnings_of(answer: Answer) -> list[Part]:
     """Each kind of caution once, in the words of the first case it holds for; the others are
     named."""
-    said = cautions_told(case_names(answer.cases), [case.cautions for case in answer.cases])
+    said = caution_sentences(case_names(answer.cases), [case.cautions for case in answer.cases])
     found = [{"code": code, "message": text} for code, text in said]
     for path, reason in answer.cases[0].resolved.unknown.items():
         found.append({"code": "UNKNOWN_INPUT", "message": unknown_text(path, reason)})

@@ -399,7 +399,7 @@ def _listing(parts: Sequence[str]) -> str:
 # ---- inputs
 
 
-def cautions_told(
+def caution_sentences(
     names: Sequence[str], cautions: Sequence[Sequence[Caution]]
 ) -> list[tuple[str, str]]:
     """Each kind once, in the words of the first case it holds for; the others are named."""

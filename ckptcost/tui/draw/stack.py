@@ -79,7 +79,7 @@ def draw_fill(
     import numpy as np
 
     draw_bands(canvas, [band._replace(label="") for band in bands], frame, look)
-    glows = _glowing(bands, frame, look)
+    glows = _checkpoint_columns(bands, frame, look)
     levels = [_by_column(each, frame) for each in points]
     inks = inks_of_fill(chart)
     if chart.filled == "each":
@@ -102,7 +102,7 @@ def draw_fill(
         _name_bands(canvas, bands, frame, look)
 
 
-def _glowing(bands: Sequence[Band], frame: Frame, look: Look) -> Cells:
+def _checkpoint_columns(bands: Sequence[Band], frame: Frame, look: Look) -> Cells:
     """Which columns lie within a checkpoint."""
     import numpy as np
 

@@ -382,7 +382,7 @@ class LiveBoard:
         """Nothing here has told of power although there was time for it."""
         if self.curves is None or self.last_s - max(self.first_s, 0.0) < _NO_POWER_S:
             return False
-        return not any(probe.answered for probe in self.sources.powered)
+        return not any(probe.answered for probe in self.sources.power_probes)
 
     @property
     def waiting(self) -> int:

@@ -175,7 +175,7 @@ class Sources(NamedTuple):
         return self[:6]
 
     @property
-    def powered(self) -> tuple[Probe, ...]:
+    def power_probes(self) -> tuple[Probe, ...]:
         """What takes the power that is drawn."""
         return (*self.gpus, *self.host, *self.node)
 

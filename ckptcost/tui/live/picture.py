@@ -320,7 +320,7 @@ _NOT_PLAYED: dict[Kind, tuple[State, ...]] = {
 def _state_in_words(state: State, status: LiveStatus) -> tuple[State, str, Tone]:
     tone, word = _TONES.get(state, ""), state.upper()
     if state not in _NOT_PLAYED.get(status.kind, (state,)):
-        state, word = _played_in_words(state, status)
+        state, word = _replay_words(state, status)
     elif status.kind == "followed" and state in ("armed", "recording", "measuring"):
         word = "FOLLOWED"
         if status.silent_s:
@@ -330,7 +330,7 @@ def _state_in_words(state: State, status: LiveStatus) -> tuple[State, str, Tone]
     return _unwritten_state(state, word, status) if status.unwritten else (state, word, tone)
 
 
-def _played_in_words(state: State, status: LiveStatus) -> tuple[State, str]:
+def _replay_words(state: State, status: LiveStatus) -> tuple[State, str]:
     is_replay, speed = status.kind == "replay", f" {number(status.speed)}x"
     word = f"REPLAY{speed}" if is_replay else f"SIMULATED{'' if status.speed == 1.0 else speed}"
     if status.paused:

@@ -263,7 +263,7 @@ def meters_grid(board: LiveBoard) -> Grid:
 
 
 def _meter_row(board: LiveBoard, meter: str, kind: str, domains: Sequence[str]) -> Row:
-    sums, probes = _of(domains, board.sums), _of(domains, board.sources.powered)
+    sums, probes = _of(domains, board.sums), _of(domains, board.sources.power_probes)
     stored = _of(domains, board.sources.writes)
     now = kwh = _NOTHING
     if probes:

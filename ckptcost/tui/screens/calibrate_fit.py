@@ -134,10 +134,10 @@ def parameters(fitted: Calibrated, desk: Desk, ticked: Sequence[str]) -> Grid:
     )
     note = "x: is taken; Space ticks what goes onto the desk"
     table = table._replace(title="What the runs give", columns=columns, rows=rows, note=note)
-    return _ticked(fitted, grid_of(table, [row["path"] or row["id"] for row in rows]), ticked)
+    return _with_ticks(fitted, grid_of(table, [row["path"] or row["id"] for row in rows]), ticked)
 
 
-def _ticked(fitted: Calibrated, grid: Grid, ticked: Sequence[str]) -> Grid:
+def _with_ticks(fitted: Calibrated, grid: Grid, ticked: Sequence[str]) -> Grid:
     """With a mark for each figure that is taken; the others are muted."""
     known = [row["path"] for row in fitted.rows if row["value"] is not None]
     ticks = {path: " x " for path in known if path.startswith("tier.")}

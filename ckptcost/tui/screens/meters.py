@@ -136,7 +136,7 @@ def state_of(reason: str) -> State:
 def kinds_of(study: Study) -> list[Kind]:
     """GPUs, processors, memory, storage, the whole node. A counter that never moves measures
     nothing."""
-    speaking = {channel["domain"] for channel in _speaking(study)}
+    speaking = {channel["domain"] for channel in _moving_channels(study)}
     found = []
     for row in rows_of(study, "kinds"):
         by = [text.split(" (")[0] for text in row["by"].split("; ") if text]
@@ -156,7 +156,7 @@ def kinds_of(study: Study) -> list[Kind]:
     return found
 
 
-def _speaking(study: Study) -> list[dict[str, Any]]:
+def _moving_channels(study: Study) -> list[dict[str, Any]]:
     """Channels that moved."""
     return [row for row in rows_of(study, "channels") if row["rate"] is not None]
 
@@ -205,15 +205,15 @@ def _brief(study: Study, one: Kind) -> str:
     if one.state != "answers":
         return one.reasons[0] if one.reasons else "nothing here meters it"
     by = f"{one.by[0]} and {len(one.by) - 1} more" if len(one.by) > 2 else ", ".join(one.by)
-    speaking = [row for row in _speaking(study) if row["domain"] in one.by]
+    speaking = [row for row in _moving_channels(study) if row["domain"] in one.by]
     for quantity, name in _QUANTITIES.items():
         if shown := [row for row in speaking if row["quantity"] == quantity]:
-            renewed = "" if one.id == "storage" else _renewed(shown)
+            renewed = "" if one.id == "storage" else _renewal_text(shown)
             return f"{by}: {name}, {_now(shown)}{renewed}"
     return by
 
 
-def _renewed(rows: Sequence[dict[str, Any]]) -> str:
+def _renewal_text(rows: Sequence[dict[str, Any]]) -> str:
     """How often the slowest of alike channels does."""
     ticks = [tick for row in rows if (tick := row["tick"] or row["published_tick"])]
     return f", renewed each {duration(max(ticks))}" if ticks else ""

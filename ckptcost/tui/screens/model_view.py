@@ -198,15 +198,15 @@ def headline_of(
     if base.found is None:
         return f"{base.key}, which others are held against, has no figures: {base.reason}", "warn"
     if advice is not None:
-        return _advised(advice, base, counted_in(metric), drawn)
+        return _advice_line(advice, base, counted_in(metric), drawn)
     if never_ends(looked.case.outcome):
         return f"No run ends on {looked.key}: too much is lost between two saves.", "bad"
     return f"{what_is_missing(looked.case.resolved, metric.objective)}.", "warn"
 
 
-def _advised(advice: ModelAdvice, base: TierRuns, counted: Metric, drawn: bool) -> Line:
+def _advice_line(advice: ModelAdvice, base: TierRuns, counted: Metric, drawn: bool) -> Line:
     """To do it, or to leave the run as it is."""
-    outcome, act = base.case.outcome, _act(advice)
+    outcome, act = base.case.outcome, _advice_text(advice)
     every = duration(float(outcome.interval_s))
     now = "now" if advice.tier == base.key else f"now on {base.key}"
     now += "" if math.isnan(advice.every_s) else f", every {every}"
@@ -231,7 +231,7 @@ def _advised(advice: ModelAdvice, base: TierRuns, counted: Metric, drawn: bool) 
     return f"{text}{span}.", "best"
 
 
-def _act(advice: ModelAdvice) -> str:
+def _advice_text(advice: ModelAdvice) -> str:
     """What to do."""
     if not math.isnan(advice.every_s):
         return f"Save every {duration(advice.every_s)} on {advice.tier}"

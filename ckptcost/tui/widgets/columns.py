@@ -71,7 +71,7 @@ def fit(heads: Sequence[GridHead], natural: Sequence[int], room: int, shift: int
     """The columns for this room. `shift`: the first stays, and so many after it are passed over."""
     if shift > 0:
         return _window(heads, natural, room, shift)
-    for kept, least in _ever_fewer(heads):
+    for kept, least in _column_choices(heads):
         spare = COUNT_ROOM if len(kept) < len(heads) else 0
         found = _laid(heads, natural, kept, room - spare, least, len(heads))
         if found is not None:
@@ -81,7 +81,7 @@ def fit(heads: Sequence[GridHead], natural: Sequence[int], room: int, shift: int
     )
 
 
-def _ever_fewer(heads: Sequence[GridHead]) -> Iterator[tuple[list[int], int]]:
+def _column_choices(heads: Sequence[GridHead]) -> Iterator[tuple[list[int], int]]:
     """The same list of columns as one after the other leaves it, and the least width of texts: all
     of them, then without those that give way by their rank, then without the last ones."""
     kept = list(range(len(heads)))
