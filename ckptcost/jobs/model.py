@@ -203,7 +203,8 @@ def why_no_best(s: Scenario, plan: Plan, objective: str) -> str:
         needs = "the save time"
     if needs:
         return f"a figure it needs is unknown ({needs})"
-    if not math.isfinite(float(cost_at(s, plan, objective, s.work_s))):
+    soonest_over = cost_at(s, plan, objective, best_interval_s(s, plan, "time"))
+    if not math.isfinite(float(soonest_over)):
         safe_s = float(plan.saved.stall_s + plan.saved.lag_s)
         return (
             f"a save takes {safe_s:.3g} s until it is safe, and a failure comes each"

@@ -71,10 +71,11 @@ def test_where_prices_are_unknown_it_is_not_failures_that_are_missing(tmp_path):
     free = set_layer(["cluster.gpu_price=0 USD/GPU-h", "tier.storage_price=0 USD/GB-month"])
     with pytest.raises(InputError, match="what an interval changes costs nothing"):
         case_of(one_of(CATALOG, [*layers, free]))
-    rented = layers_of(CATALOG, "small-8b")
-    rented += [set_layer(["policy.optimal=usd", "cluster.gpu_price=0 USD/GPU-h"])]
-    with pytest.raises(InputError, match="loses costs nothing, so the best is never to save"):
-        case_of(one_of(CATALOG, rented))
+    for work in ("2 days", "300 years"):  # so long that without a save it would never end
+        changes = ["policy.optimal=usd", "cluster.gpu_price=0 USD/GPU-h", f"run.work={work}"]
+        rented = [*layers_of(CATALOG, "small-8b"), set_layer(changes)]
+        with pytest.raises(InputError, match="loses costs nothing, so the best is never to save"):
+            case_of(one_of(CATALOG, rented))
     slow = set_layer(["tier.write=1 kB/s", "cluster.gpu_price=3 USD/GPU-h"])
     with pytest.raises(InputError, match=r"a save takes 1e\+08 s .* comes each 2.16e\+04 s"):
         case_of(one_of(CATALOG, [*layers, slow]))
