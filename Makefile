@@ -24,7 +24,7 @@ check: $(VENV)/.tested lint types contracts tests
 
 # formulas, catalogue, and what every question prints: no process is started, nothing is waited for, and no law is tried on
 # a great many samples
-QUICK := tests/core tests/catalog tests/claims tests/cases tests/present tests/golden
+QUICK := tests/first/core tests/first/catalog tests/first/claims tests/first/cases tests/first/present tests/first/golden
 quick: $(VENV)/.tested
 	$(BIN)/python -m pytest -n 2 -q -m "not sampled" $(QUICK)
 
@@ -33,7 +33,7 @@ fleet: $(VENV)/.fleet
 
 # CI has two processors, and a third of the time of a test is waiting: three workers are a fifth quicker than two
 # what is held against a known rate runs with nothing beside it: browsers, servers and compilers of other tests take its processor
-ALONE := tests/jobs/test_probe_throttled.py
+ALONE := tests/first/jobs/test_probe_throttled.py
 
 tests: tests-alone tests-together
 
@@ -52,18 +52,18 @@ consumers:
 	-@$(MAKE) --no-print-directory $(READERS)/focus/.installed
 	-@$(MAKE) --no-print-directory $(READERS)/node/.installed
 
-$(READERS)/py/.installed: tests/exports/consumers/python.txt
+$(READERS)/py/.installed: tests/first/exports/consumers/python.txt
 	$(PYTHON) -m venv $(READERS)/py
 	$(READERS)/py/bin/python -m pip install --quiet --disable-pip-version-check --retries 1 -r $<
 	@touch $@
 
-$(READERS)/focus/.installed: tests/exports/consumers/focus.txt
+$(READERS)/focus/.installed: tests/first/exports/consumers/focus.txt
 	@test -n "$(PYTHON312)" || { echo "no Python 3.12: name one with PYTHON312=..."; exit 1; }
 	$(PYTHON312) -m venv $(READERS)/focus
 	$(READERS)/focus/bin/python -m pip install --quiet --disable-pip-version-check --retries 1 -r $<
 	@touch $@
 
-$(READERS)/node/.installed: tests/exports/consumers/package.json
+$(READERS)/node/.installed: tests/first/exports/consumers/package.json
 	@mkdir -p $(READERS)/node && cp $< $(READERS)/node/
 	cd $(READERS)/node && npm install --no-audit --no-fund --no-package-lock --silent
 	@touch $@
@@ -85,20 +85,20 @@ fmt: $(VENV)/.tested
 # accepted inputs of every reader, changed under right checksums: no defect, no hang, no escape to a terminal
 MINUTES ?= 1
 fuzz: $(VENV)/.tested
-	$(BIN)/python tests/fuzz/fuzz.py --minutes $(MINUTES) --seed $(or $(SEED),0)
+	$(BIN)/python tests/first/fuzz/fuzz.py --minutes $(MINUTES) --seed $(or $(SEED),0)
 
 # as somebody whom permissions hold back: root without its rights, since a checkout may lie where nobody else may look
 RIGHTLESS := setpriv --bounding-set=-all --inh-caps=-all
-PLAIN := tests/runs tests/fleet/test_store.py tests/cli/test_output.py tests/cli/test_export_cli.py tests/cli/test_report_run.py \
-	tests/cli/test_measure_cli.py tests/exports/test_metrics_server.py tests/faults
+PLAIN := tests/first/runs tests/first/fleet/test_store.py tests/first/cli/test_output.py tests/first/cli/test_export_cli.py tests/first/cli/test_report_run.py \
+	tests/first/cli/test_measure_cli.py tests/first/exports/test_metrics_server.py tests/first/faults
 unprivileged: $(VENV)/.tested
 	$$(test "$$(id -u)" = 0 && echo $(RIGHTLESS)) $(BIN)/python -m pytest -n 2 -q -p no:cacheprovider $(PLAIN)
 
 golden: $(VENV)/.tested
-	$(BIN)/python -m pytest tests/golden -q --update-golden
+	$(BIN)/python -m pytest tests/first/golden -q --update-golden
 
 schema: $(VENV)/.tested
-	$(BIN)/python -m ckptcost.report.schema_file
+	$(BIN)/python -m ckptcost.first.report.schema_file
 
 # needs Chromium, which turns what the screen draws into pictures
 screenshots: $(VENV)/.tested

@@ -20,7 +20,7 @@ import sys
 answer, sys.stdout = sys.stdout, open("/dev/null", "w")
 words = sys.argv[1:]
 if words:
-    from ckptcost.cli.main import main
+    from ckptcost.first.cli.main import main
     main(words)
 else:
     import ckptcost

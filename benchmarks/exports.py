@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 from measure import ENVIRONMENT, digits, ratios, table
 
-from ckptcost.exports.formats import FORMATS
+from ckptcost.first.exports.formats import FORMATS
 
 ROWS = 100_000
 MOST_S, MOST_MB = 5.0, 300.0
 """limits of the design: the whole process, and its resident peak"""
 LIMITS = f"{MOST_S:g} s, {MOST_MB:g} MB"
-MADE_UP = Path(__file__).parents[1] / "tests" / "exports"
+MADE_UP = Path(__file__).parents[1] / "tests" / "first" / "exports"
 """where the tests make their statements up"""
 MAKE = """
 import sys
@@ -46,8 +46,8 @@ elif wanted == "DataFrame.to_csv":
     rows = json.loads(source.read_text())["statements"][0]["series"]
     frame = pandas.DataFrame({name: cells for name, cells in rows.items() if name != "width_s"})
 else:
-    from ckptcost.errors import InputError
-    from ckptcost.report.document import Report
+    from ckptcost.first.errors import InputError
+    from ckptcost.first.report.document import Report
     document = Report.model_validate_json(source.read_bytes())
 began_s, said = time.perf_counter(), None
 if wanted == "json.dumps":
@@ -55,7 +55,7 @@ if wanted == "json.dumps":
 elif wanted == "DataFrame.to_csv":
     frame.to_csv(folder / "rows.csv", index=False)
 else:
-    from ckptcost.exports.formats import exported
+    from ckptcost.first.exports.formats import exported
     try:
         files = exported(document, wanted)
         for name, pieces in files.items():

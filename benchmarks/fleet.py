@@ -20,7 +20,7 @@ MOST_S, MOST_MB = 10.0, 2000.0
 ROUNDS = 3
 WORKER = """
 import json, resource, sys, time
-from ckptcost.fleet.answer import FleetQuestion, answer_of
+from ckptcost.first.fleet.answer import FleetQuestion, answer_of
 if __name__ == "__main__":
     began_s = time.perf_counter()
     study = answer_of(FleetQuestion(sys.argv[1], "job", scheduler=sys.argv[2]), (), None)
@@ -73,7 +73,7 @@ def _median(rounds: list[dict[str, float]], what: str) -> float:
 
 
 def measure(rounds: int = ROUNDS) -> str:
-    from ckptcost.fleet.synthetic.synthesize import synthesize
+    from ckptcost.first.fleet.synthetic.synthesize import synthesize
 
     rounds = min(rounds, ROUNDS)
     told: list[list[str]] = []

@@ -19,13 +19,13 @@ from pathlib import Path
 from statistics import fmean
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "storage"))
+sys.path.insert(0, str(ROOT / "tests" / "first" / "storage"))
 
 from against_truth import Ran, ran  # noqa: E402
 from throttled import MAKERS, overlaid, throttled, through_fuse, why_not  # noqa: E402
 
-from ckptcost.present.amounts import duration  # noqa: E402
-from ckptcost.present.table import markdown  # noqa: E402
+from ckptcost.first.present.amounts import duration  # noqa: E402
+from ckptcost.first.present.table import markdown  # noqa: E402
 
 PAGE = ROOT / "docs" / "accuracy.md"
 BEGIN, END = "<!-- found: written by benchmarks/found_and_safe.py -->", "<!-- end of found -->"

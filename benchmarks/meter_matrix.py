@@ -19,14 +19,14 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckptcost.core.channels import Channel
-from ckptcost.jobs.energies import Energies
-from ckptcost.meters.base import Basic
-from ckptcost.meters.nvml_driver import LAG_S
-from ckptcost.runs.clocks import S, VirtualClock, Wake
-from ckptcost.runs.recorder import Recorder
-from ckptcost.runs.run import Run
-from ckptcost.runs.sinks import MemorySink
+from ckptcost.first.core.channels import Channel
+from ckptcost.first.jobs.energies import Energies
+from ckptcost.first.meters.base import Basic
+from ckptcost.first.meters.nvml_driver import LAG_S
+from ckptcost.first.runs.clocks import S, VirtualClock, Wake
+from ckptcost.first.runs.recorder import Recorder
+from ckptcost.first.runs.run import Run
+from ckptcost.first.runs.sinks import MemorySink
 
 Floats = NDArray[np.float64]
 

@@ -24,10 +24,10 @@ from measure import (
 from scenarios import PRESET, at_best, at_fixed, grid, preset
 
 import ckptcost
-from ckptcost.core.domain import Scenario
-from ckptcost.core.optimum import one_plus_w0
-from ckptcost.core.quantities import FIELDS
-from ckptcost.core.sweep import CHUNK, chunks
+from ckptcost.first.core.domain import Scenario
+from ckptcost.first.core.optimum import one_plus_w0
+from ckptcost.first.core.quantities import FIELDS
+from ckptcost.first.core.sweep import CHUNK, chunks
 
 MILLION = 1_000_000
 SIZES = (100_000, MILLION, 4 * MILLION)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from measure import Row, figures, interleaved
 from scenarios import at_best, at_fixed, preset
 
-from ckptcost.core.outcome import evaluate
-from ckptcost.core.quantities import FIELDS
+from ckptcost.first.core.outcome import evaluate
+from ckptcost.first.core.quantities import FIELDS
 
 
 def measure(rounds: int = 15) -> str:

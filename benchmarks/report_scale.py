@@ -25,7 +25,7 @@ _REPORT = """
 import sys
 import time
 from pathlib import Path
-from ckptcost.cli.main import main
+from ckptcost.first.cli.main import main
 code = main(["report", sys.argv[1], "-o", sys.argv[2]])
 print(Path("/proc/self/status").read_text())
 print("processor", time.process_time(), "s")
@@ -35,11 +35,11 @@ raise SystemExit(code)
 
 def recorded(windows: int, folder: Path) -> None:
     """A simulated node of eight GPUs that saves every twelve seconds."""
-    from ckptcost.jobs.instruments import Instruments
-    from ckptcost.jobs.recording import record
-    from ckptcost.meters import simulated
-    from ckptcost.meters.simulated_machine import MachinePlan, marks
-    from ckptcost.runs.clocks import VirtualClock
+    from ckptcost.first.jobs.instruments import Instruments
+    from ckptcost.first.jobs.recording import record
+    from ckptcost.first.meters import simulated
+    from ckptcost.first.meters.simulated_machine import MachinePlan, marks
+    from ckptcost.first.runs.clocks import VirtualClock
 
     plan = MachinePlan(
         interval_s=EVERY_S,

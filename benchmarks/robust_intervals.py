@@ -10,11 +10,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ckptcost.catalog.store import Catalog
-from ckptcost.jobs.optimize import Optimum, optimize
-from ckptcost.layers import layers_for
-from ckptcost.present.amounts import duration, share
-from ckptcost.report.studies.run_columns import duration_in_two_digits, two_digits
+from ckptcost.first.catalog.store import Catalog
+from ckptcost.first.jobs.optimize import Optimum, optimize
+from ckptcost.first.layers import layers_for
+from ckptcost.first.present.amounts import duration, share
+from ckptcost.first.report.studies.run_columns import duration_in_two_digits, two_digits
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "method" / "robust.md"
 BEGIN, END = "<!-- study: begin -->", "<!-- study: end -->"

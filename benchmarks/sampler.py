@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import peers
 from measure import Row, digits, figures, ratios, shown, table
 
-TREES = Path(__file__).parents[1] / "tests" / "meters"
+TREES = Path(__file__).parents[1] / "tests" / "first" / "meters"
 sys.path.append(str(TREES / "nvml_fake"))
 import build_fake  # noqa: E402
 

@@ -89,10 +89,10 @@ class Ours:
     def __init__(self, windows: bool) -> None:
         import cpu_trees
 
-        from ckptcost.meters import rapl
-        from ckptcost.meters.found import Wanted, find_meters
-        from ckptcost.runs.recorder import Recorder
-        from ckptcost.runs.sinks import FileSink
+        from ckptcost.first.meters import rapl
+        from ckptcost.first.meters.found import Wanted, find_meters
+        from ckptcost.first.runs.recorder import Recorder
+        from ckptcost.first.runs.sinks import FileSink
 
         self.beats_s = 1.0 if windows else None
         self._directory = Path(os.environ["BENCH_FOLDER"], "run")
@@ -145,9 +145,9 @@ class Ours:
 
     def amounts(self, gpus: int) -> dict[str, list[tuple[float, float, float]]]:
         """Joules of each window as read out of the run, with their bounds, by GPU."""
-        from ckptcost.core.phases import windows_of
-        from ckptcost.jobs.energies import Energies
-        from ckptcost.runs import reader
+        from ckptcost.first.core.phases import windows_of
+        from ckptcost.first.jobs.energies import Energies
+        from ckptcost.first.runs import reader
 
         time.sleep(SEEN_S)
         self.stop()

@@ -26,14 +26,14 @@ from typing import NamedTuple
 
 from measure import digits, ratios, shown, table
 
-from ckptcost.errors import CkptcostError
-from ckptcost.savers.base import Io, Saver, SaverSettings, Shape
-from ckptcost.savers.blocks import buffers
-from ckptcost.savers.buffered import Posix
-from ckptcost.savers.content import CHUNK_BYTES, Content
-from ckptcost.savers.direct import Direct
-from ckptcost.savers.place import SavePlace
-from ckptcost.savers.shapes import shape_of
+from ckptcost.first.errors import CkptcostError
+from ckptcost.first.savers.base import Io, Saver, SaverSettings, Shape
+from ckptcost.first.savers.blocks import buffers
+from ckptcost.first.savers.buffered import Posix
+from ckptcost.first.savers.content import CHUNK_BYTES, Content
+from ckptcost.first.savers.direct import Direct
+from ckptcost.first.savers.place import SavePlace
+from ckptcost.first.savers.shapes import shape_of
 
 SIZE_BYTES = 2 << 30
 SETTINGS = SaverSettings()

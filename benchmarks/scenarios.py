@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ckptcost.catalog.store import Catalog
-from ckptcost.core.domain import Scenario
-from ckptcost.core.sweep import Axis
-from ckptcost.layers import layers_for
-from ckptcost.scenario import resolve
+from ckptcost.first.catalog.store import Catalog
+from ckptcost.first.core.domain import Scenario
+from ckptcost.first.core.sweep import Axis
+from ckptcost.first.layers import layers_for
+from ckptcost.first.scenario import resolve
 
 PRESET = "llama31-405b-16k"
 

@@ -8,8 +8,8 @@ import sys
 import tracemalloc
 from pathlib import Path
 
-from ckptcost.tui.desk import Desk
-from ckptcost.tui.live.sources import demo
+from ckptcost.first.tui.desk import Desk
+from ckptcost.first.tui.live.sources import demo
 
 READ_S, LOOK_S, HOUR_S, TEN_MIN_S = 1.0, 10.0, 3600.0, 600.0
 

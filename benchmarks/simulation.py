@@ -71,11 +71,11 @@ def alone(what: str, runs: int, workers: int) -> str:
         for _ in range(FAILURES):
             np.log(rng.random(runs)).sum()
         return f"{time.perf_counter() - start} {_peak_bytes()} {FAILURES}"
-    from ckptcost.catalog.store import Catalog
-    from ckptcost.jobs.simulate import simulate
-    from ckptcost.jobs.walks import CHUNK, SimulationRequest
-    from ckptcost.layers import layers_for
-    from ckptcost.scenario import resolve
+    from ckptcost.first.catalog.store import Catalog
+    from ckptcost.first.jobs.simulate import simulate
+    from ckptcost.first.jobs.walks import CHUNK, SimulationRequest
+    from ckptcost.first.layers import layers_for
+    from ckptcost.first.scenario import resolve
 
     catalog = Catalog()
     resolved = resolve(catalog, layers_for(catalog, PRESET, None, []))

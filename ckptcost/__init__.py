@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ckptcost.version import __version__
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from ckptcost.api import (
+    from ckptcost.first import (
         audit,
         baseline,
+        begin,
         calibrate,
         compare,
         diff,
@@ -30,35 +31,27 @@ if TYPE_CHECKING:
         optimize,
         price,
         probe,
+        record,
         review,
         roll_up,
         sensitivity,
         simulate,
         solve,
+        step,
+        steps,
         sweep,
+        window,
     )
-    from ckptcost.hooks.own_recording import record
-    from ckptcost.hooks.steps import step, steps
-    from ckptcost.hooks.window import begin, window
 else:
-    _HOOKS = {
-        "begin": "window",
-        "window": "window",
-        "step": "steps",
-        "steps": "steps",
-        "record": "own_recording",
-    }
-    """what is for training scripts, and its module: none of these loads numpy, `record` apart"""
 
     def __getattr__(name):
         """Public names are fetched on first use: importing the package must not cost a training job
         anything. Type checkers do not see this: to them a name that is none is an error."""
-        from importlib import import_module
-
         if name not in __all__:
             raise AttributeError(f"module 'ckptcost' has no attribute {name!r}")
-        home = f"hooks.{_HOOKS[name]}" if name in _HOOKS else "api"
-        globals()[name] = found = getattr(import_module(f"ckptcost.{home}"), name)
+        from ckptcost import first
+
+        globals()[name] = found = getattr(first, name)
         return found
 
 

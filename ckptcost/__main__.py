@@ -1,5 +1,5 @@
 """`python -m ckptcost`."""
 
-from ckptcost.cli.main import main
+from ckptcost.cli import main
 
 raise SystemExit(main())

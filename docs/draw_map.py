@@ -1,5 +1,5 @@
 """Draws the layers of the program as docs/screenshots/layers.svg, from the import contract in
-pyproject.toml: a box may import any box below it. `python docs/draw_map.py`; tests/test_map.py
+pyproject.toml: a box may import any box below it. `python docs/draw_map.py`; a test
 holds the picture current."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Writes the table in data/LICENSES.md: every source of the catalogue, its licence, and the files
-that cite it. `python docs/list_licences.py`; tests/catalog/test_licences.py holds it current."""
+that cite it. `python docs/list_licences.py`; a test of the catalogue holds it current."""
 
 from __future__ import annotations
 

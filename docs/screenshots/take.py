@@ -42,7 +42,7 @@ SHOTS = (
 
 async def drawn(shot: Shot) -> str:
     """The screen as SVG."""
-    from ckptcost.tui.app import CkptcostApp
+    from ckptcost.first.tui.app import CkptcostApp
 
     app = CkptcostApp(start=shot.start, meters="simulated", demo=shot.demo)
     async with app.run_test(size=SIZE) as pilot:
@@ -87,7 +87,7 @@ def taken(page: Path, target: Path, pixels: str) -> None:
 
 def page_of_run(folder: str) -> Path:
     """The page of a recording of simulated meters, at a site."""
-    from ckptcost.cli.main import main as ckptcost
+    from ckptcost.first.cli.main import main as ckptcost
 
     run, page = f"{folder}/demo", Path(folder) / "run.html"
     ckptcost(

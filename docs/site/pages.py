@@ -15,13 +15,13 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 import ckptcost
-from ckptcost.catalog.keys import KEYS, unit_of
-from ckptcost.catalog.store import Catalog, Entity
-from ckptcost.cli.main import COMMANDS, VERBS, parser_for
-from ckptcost.present.amounts import quantities
+from ckptcost.first.catalog.keys import KEYS, unit_of
+from ckptcost.first.catalog.store import Catalog, Entity
+from ckptcost.first.cli.main import COMMANDS, VERBS, parser_for
+from ckptcost.first.present.amounts import quantities
 
 ROOT = Path(__file__).resolve().parents[2]
-SCHEMA = ROOT / "ckptcost" / "report" / "report-2.0.schema.json"
+SCHEMA = ROOT / "ckptcost" / "first" / "report" / "report-2.0.schema.json"
 OF_THE_REPOSITORY = {
     name: f"{name.lower().removesuffix('.md')}.md"
     for name in ("CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md")
@@ -250,7 +250,7 @@ def unbroken(text: str) -> str:
 
 
 def scenarios_page(catalog: Catalog) -> str:
-    from ckptcost.catalog.files import text_of
+    from ckptcost.first.catalog.files import text_of
 
     lines = ["# Scenarios", ""]
     for name in catalog.ids("scenario"):

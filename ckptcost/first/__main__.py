@@ -1,0 +1,5 @@
+"""`python -m ckptcost`."""
+
+from ckptcost.first.cli.main import main
+
+raise SystemExit(main())

@@ -1,0 +1,193 @@
+"""Shared by all tests: the command line in-process, a clean environment, and golden files (`pytest
+--update-golden` rewrites them)."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault(
+    "OPENBLAS_NUM_THREADS", "1"
+)  # before numpy: threads of every worker would wait for each other on the same cores
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from difflib import unified_diff
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import settings
+
+# some containers set it: then every one of the hundreds of interpreters started here compiles the
+# package anew, and pytest these tests
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# a shell starts what it puts in the background with SIGINT ignored, nohup with SIGHUP; what tests
+# start would inherit it
+for number, usual in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGQUIT, signal.SIG_DFL),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
+
+# the same examples each time, so that a failure is the change's; HYPOTHESIS_PROFILE=search looks
+# for new ones
+settings.register_profile("steady", derandomize=True, deadline=None)
+settings.register_profile("search", deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+GOLDEN = Path(__file__).parent / "golden"
+EPOCH = "1790000000"
+"""generated_at of every document a test makes"""
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="rewrite tests/first/golden/ from what the program prints now",
+    )
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """No user overlay, no runs of the user's, no other catalogue, no job around us, a fixed
+    date."""
+    monkeypatch.setenv("CKPTCOST_USER", str(tmp_path_factory.getbasetemp() / "no-overlay"))
+    monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path_factory.getbasetemp() / "no-runs"))
+    for name in ("CKPTCOST", "CKPTCOST_SOCKET", "CKPTCOST_RECORD", "CKPTCOST_RUN_ID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("CKPTCOST_HOME", raising=False)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", EPOCH)
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """`cli("model", "-f", "json")` runs the command in this process."""
+    from ckptcost.first.cli.main import main
+
+    def run(*words: str) -> Ran:
+        capsys.readouterr()
+        try:
+            code = main(list(words))
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        return Ran(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def shell() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """`shell("model")` runs a fresh interpreter; keywords go to subprocess.run."""
+
+    def run(
+        *words: str, env: dict[str, str] | None = None, **more: Any
+    ) -> subprocess.CompletedProcess[str]:
+        more = {"capture_output": True, "timeout": 60, "text": True, **more}
+        return subprocess.run(
+            [sys.executable, "-m", "ckptcost", *words],
+            env={**os.environ, **(env or {})},
+            check=False,
+            **more,
+        )
+
+    return run
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """`golden("name.txt", text)` compares byte for byte with tests/first/golden/name.txt."""
+
+    def compare(name: str, text: str) -> None:
+        file = GOLDEN / name
+        if request.config.getoption("--update-golden"):
+            file.write_bytes(text.encode())
+        assert file.is_file(), f"no {name}: run make golden"
+        held = file.read_bytes().decode()
+        if text != held:
+            lines = unified_diff(
+                held.splitlines(), text.splitlines(), name, "now", n=1, lineterm=""
+            )
+            shown = [line[:200] for line in islice(lines, 41)]
+            more = ["..."] if len(shown) == 41 else []
+            pytest.fail("\n".join([*shown[:40], *more, "meant? make golden"]), pytrace=False)
+
+    return compare
+
+
+@pytest.fixture
+def unmetered_slow_tiers(monkeypatch):
+    """Tiers below 10 GB/s without energy of writing: the defaults leave nothing of a tier
+    unknown."""
+    from ckptcost.first import scenario
+
+    rules = scenario._Builder._tier_rules
+
+    def without_energy(self, section, figures, words):
+        rules(self, section, figures, words)
+        if figures.get("write_energy", (None,))[0] is scenario._SLOW_ENERGY:
+            del figures["write_energy"]
+            self.unknown[f"{section}.write_energy"] = "nobody says it in this test"
+
+    monkeypatch.setattr(scenario._Builder, "_tier_rules", without_energy)
+
+
+@pytest.fixture
+def unpriced_gpus(monkeypatch):
+    """GPU time without a price: the catalogue has one for every accelerator."""
+    from ckptcost.first import scenario
+
+    rules = scenario._Builder._cluster_rules
+
+    def without_price(self, figures):
+        if figures.get("gpu_price", ("", ""))[1].startswith("accelerator "):
+            del figures["gpu_price"]
+        rules(self, figures)
+
+    monkeypatch.setattr(scenario._Builder, "_cluster_rules", without_price)
+
+
+@pytest.fixture
+def unrated_s3(monkeypatch):
+    """The tier aws-s3-standard without a rate: each tier of the catalogue has one."""
+    from ckptcost.first import scenario
+
+    rules = scenario._Builder._tier_rules
+
+    def without_rates(self, section, figures, words):
+        for key in [key for key in figures if key.endswith(("write", "read"))]:
+            if figures[key][1] == "tier aws-s3-standard":
+                del figures[key]
+        rules(self, section, figures, words)
+
+    monkeypatch.setattr(scenario._Builder, "_tier_rules", without_rates)
+
+
+@pytest.fixture
+def unpowered_gpus(monkeypatch):
+    """An accelerator whose power nobody says: the catalogue has a rating for each."""
+    from ckptcost.first import scenario
+
+    rules = scenario._Builder._cluster_rules
+
+    def without_power(self, figures):
+        for key in ("gpu_tdp", "gpu_train", "gpu_stall", "gpu_idle", "host_train"):
+            figures.pop(key, None)
+        rules(self, figures)
+
+    monkeypatch.setattr(scenario._Builder, "_cluster_rules", without_power)
