@@ -70,9 +70,9 @@ def home() -> Path:
     if own := os.environ.get("CKPTCOST_RUNS"):
         return Path(own)
     if base := os.environ.get("XDG_DATA_HOME"):
-        return Path(base) / "ckptcost" / "first" / "runs"
+        return Path(base) / "ckptcost" / "runs"
     try:
-        return Path.home() / ".local" / "share" / "ckptcost" / "first" / "runs"
+        return Path.home() / ".local" / "share" / "ckptcost" / "runs"
     except RuntimeError:
         # a container user without a home has no folder of its own: nothing is found there and
         # nothing can be made

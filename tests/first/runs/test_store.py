@@ -59,10 +59,10 @@ def test_home_is_the_first_that_is_set(monkeypatch, tmp_path):
     assert store.home() == tmp_path / "kept"
     monkeypatch.delenv("CKPTCOST_RUNS")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    assert store.home() == tmp_path / "data" / "ckptcost" / "first" / "runs"
+    assert store.home() == tmp_path / "data" / "ckptcost" / "runs"
     monkeypatch.setenv("XDG_DATA_HOME", "")
     monkeypatch.setenv("HOME", str(tmp_path / "me"))
-    assert store.home() == tmp_path / "me" / ".local" / "share" / "ckptcost" / "first" / "runs"
+    assert store.home() == tmp_path / "me" / ".local" / "share" / "ckptcost" / "runs"
 
 
 def test_a_user_without_a_home(monkeypatch):

@@ -1,5 +1,0 @@
-"""`python -m ckptcost`."""
-
-from ckptcost.first.cli.main import main
-
-raise SystemExit(main())
