@@ -27,9 +27,6 @@ failures per second, C the stall, R the recovery.
 >>> goodput = evaluate(formula("best_goodput(55, 0.5 s, 300 s)"), known.__getitem__)
 >>> round(goodput.range.low, 3)
 0.805
-
-Proof, in tests/first/core/test_audit.py: test_arithmetic_is_that_of_python (Python's own parser),
-test_dimensions, test_best_goodput_is_the_top_of_the_curve (a scan).
 """
 
 from __future__ import annotations

@@ -26,8 +26,7 @@ are taken to vary apart; so each law of an audit has each quantity once.
 Ends are rounded to nearest as usual, not outwards; comparisons allow a part in 1e9. An interval
 does not say what is likely inside it: for that there are draws.
 
-Source: R. E. Moore, Interval Analysis, 1966. Proof: tests/first/core/test_intervals.py
-(test_containment, test_hulls_are_tight).
+Source: R. E. Moore, Interval Analysis, 1966.
 """
 
 from __future__ import annotations
