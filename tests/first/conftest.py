@@ -1,5 +1,4 @@
-"""Shared by all tests: the command line in-process, a clean environment, and golden files (`pytest
---update-golden` rewrites them)."""
+"""Shared by the tests of the first edition: the command line in-process, a clean environment."""
 
 from __future__ import annotations
 
@@ -13,9 +12,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from difflib import unified_diff
-from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -42,7 +38,6 @@ settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("search", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
-GOLDEN = Path(__file__).parent / "golden"
 EPOCH = "1790000000"
 """generated_at of every document a test makes"""
 
@@ -51,14 +46,6 @@ class Ran(NamedTuple):
     code: int
     out: str
     err: str
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--update-golden",
-        action="store_true",
-        help="rewrite tests/first/golden/ from what the program prints now",
-    )
 
 
 @pytest.fixture(autouse=True)
@@ -107,27 +94,6 @@ def shell() -> Callable[..., subprocess.CompletedProcess[str]]:
         )
 
     return run
-
-
-@pytest.fixture
-def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """`golden("name.txt", text)` compares byte for byte with tests/first/golden/name.txt."""
-
-    def compare(name: str, text: str) -> None:
-        file = GOLDEN / name
-        if request.config.getoption("--update-golden"):
-            file.write_bytes(text.encode())
-        assert file.is_file(), f"no {name}: run make golden"
-        held = file.read_bytes().decode()
-        if text != held:
-            lines = unified_diff(
-                held.splitlines(), text.splitlines(), name, "now", n=1, lineterm=""
-            )
-            shown = [line[:200] for line in islice(lines, 41)]
-            more = ["..."] if len(shown) == 41 else []
-            pytest.fail("\n".join([*shown[:40], *more, "meant? make golden"]), pytrace=False)
-
-    return compare
 
 
 @pytest.fixture

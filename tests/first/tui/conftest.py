@@ -4,6 +4,7 @@ text snapshots."""
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -48,17 +49,17 @@ def drive() -> Callable[..., Any]:
 
 
 @pytest.fixture
-def snapshot(request: pytest.FixtureRequest) -> Callable[[CkptcostApp, str], None]:
-    """`snapshot(app, "model_120x36_normal")` compares the screen with the file; `pytest
-    --update-golden` writes it."""
+def snapshot() -> Callable[[CkptcostApp, str], None]:
+    """`snapshot(app, "model_120x36_normal")` compares the screen with the file;
+    `UPDATE_GOLDEN=1 pytest` writes it."""
 
     def compare(app: CkptcostApp, name: str) -> None:
         text, file = screen_text(app), SNAPSHOTS / f"{name}.txt"
-        if request.config.getoption("--update-golden"):
+        if "UPDATE_GOLDEN" in os.environ:
             file.write_text(text, "utf-8")
-        assert file.is_file(), f"no {file.name}: run pytest --update-golden"
+        assert file.is_file(), f"no {file.name}: run UPDATE_GOLDEN=1 pytest"
         assert text == file.read_text("utf-8"), (
-            f"differs from {file.name}; if that is meant: pytest --update-golden"
+            f"differs from {file.name}; if that is meant: UPDATE_GOLDEN=1 pytest"
         )
 
     return compare
