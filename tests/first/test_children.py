@@ -107,7 +107,7 @@ def test_the_users_own_command_is_left_alone(planted):
 
 
 def test_children_find_the_package_in_a_checkout(monkeypatch):
-    own = Path(interpreter.__file__).resolve().parent.parent
+    own = Path(interpreter.__file__).resolve().parents[2]
     monkeypatch.chdir(own)
     monkeypatch.setattr(sys, "path", ["", str(own), "/elsewhere"])
     assert interpreter.path_of_children() == ["/elsewhere", str(own)]

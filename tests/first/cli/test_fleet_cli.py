@@ -195,24 +195,6 @@ def test_days_and_jobs(cli: Cli, place: Truth) -> None:
         assert problem in done.err
 
 
-def test_a_place_and_prices(cli: Cli, place: Truth) -> None:
-    plain = document(cli("fleet", "demo", "-f", "json"))["tables"]["lines"]["rows"][0]
-    site = document(cli("fleet", "demo", "--site", "usa", "-f", "json"))
-    price = ("--set", "cluster.gpu_price=3 USD/GPU-h")
-    priced = document(cli("fleet", "demo", "--site", "usa", *price, "-f", "json"))["tables"][
-        "lines"
-    ]["rows"][0]
-    row = site["tables"]["lines"]["rows"][0]
-    assert "usd" not in plain
-    assert (row["usd"], row["kwh"]) == (None, pytest.approx(1.15 * plain["kwh"]))
-    assert priced["usd"] == pytest.approx(3.0 * priced["gpu_hours"])  # electricity is in that price
-    assert site["question"]["site"] == "United States"
-    preset = document(cli("fleet", "demo", "-s", "small-8b", "-f", "json"))["tables"]["lines"][
-        "rows"
-    ][0]
-    assert preset["usd"] is not None
-
-
 def test_schedulers_say_the_same(cli: Cli, place: Truth) -> None:
     pytest.importorskip("dask")
     first, other = (

@@ -3,8 +3,6 @@ codes, a stop in the middle."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import signal
@@ -88,13 +86,6 @@ def test_people_are_told_first(cli, format_):
     assert "Checkpoints" in out
     if format_ == "text":
         assert max(map(len, out.splitlines())) <= 80
-
-
-def test_every_csv_table_says_so(cli, demo):
-    for name in demo["tables"]:
-        rows = list(csv.DictReader(io.StringIO(cli(*DEMO, "-f", "csv", "--table", name).out)))
-        assert len(rows) == len(demo["tables"][name]["rows"])
-        assert all(row["simulated"] == "true" for row in rows)
 
 
 def test_a_replay_of_what_was_recorded_is_no_simulation_and_one_of_what_was_made_up_is(cli):

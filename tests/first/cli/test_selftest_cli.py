@@ -4,15 +4,12 @@ stays whatever ends it."""
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from whole_json import whole
 
 from ckptcost.first.cli.main import main
 from ckptcost.first.meters.process import children_of
@@ -76,31 +73,6 @@ def test_saves_are_found_and_nothing_stays(place, tmp_path):
     left_out = "no load was made beside the meters of joules, as asked for"
     assert study["tables"]["timing"]["rows"][0]["why"] == left_out
     assert f"N{left_out[1:]}." in study["findings"]
-
-
-def test_no_time_for_a_save_is_said_and_is_no_agreement(place, capsys):
-    assert main(["selftest", str(place), "--within", "1 s", "--no-load", "-f", "json"]) == 1
-    study = whole(capsys.readouterr().out)
-    assert study["findings"][0] == "Here ckptcost finds 0 of 0 saves."
-    assert [each["code"] for each in study["warnings"]] == ["SKIPPED"]
-
-
-def test_a_killed_writer_is_said_and_nothing_stays(place):
-    ours, writer = started(place)
-    os.kill(writer, signal.SIGKILL)
-    out, _ = ours.communicate(timeout=60)
-    assert ours.returncode == 1
-    assert [each["code"] for each in json.loads(out)["warnings"]] == ["WRITER_KILLED"]
-    assert list(place.iterdir()) == []
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130)])
-def test_interrupted_it_says_so_and_nothing_stays(place, number, code):
-    ours, _ = started(place)
-    ours.send_signal(number)
-    _, said = ours.communicate(timeout=60)
-    assert (ours.returncode, said) == (code, "ckptcost: interrupted\n")
-    assert list(place.iterdir()) == []
 
 
 def test_killed_itself_its_files_go_and_its_writer_ends(place):

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from ckptcost.first.core.channels import Mark, Series, series
+from ckptcost.first.core.channels import Series, series
 from ckptcost.first.core.dips import dip, of_gauge, of_joules
 from ckptcost.first.core.reconcile import Energy, unknown
 from ckptcost.first.jobs.energies import Energies
@@ -113,23 +113,6 @@ def test_utilisation_that_stays_contradicts_nothing():
         "STAYS_BUSY",
         pytest.approx(0.0),
     )
-
-
-@pytest.mark.sampled
-def test_no_stall_anywhere_is_ever_confirmed():
-    """Marks that lie: the machine trains all the while, and its steps dip by 180 W each second."""
-    lies = [Mark(40.0 + 1e-3 * n, name, "lie") for n, name in enumerate(("begin", "returned"))]
-    energies, _ = recorded(said=lies, saves=0, first_s=1000.0)
-    power, seen = of_joules(energies.joules, GPUS), gauge(energies, "gpu:0", "power_w")
-    rng = np.random.default_rng(1)
-    verdicts = set()
-    for length_s in (0.05, 0.1, 0.144, 0.2, 0.5, 1.0, 4.0):
-        for begin_s in rng.uniform(30.0, 55.0, 10):
-            for mean in (power, seen):
-                verdicts.add(
-                    dip(mean, (begin_s, begin_s + length_s), (begin_s - 20.0, begin_s)).verdict
-                )
-    assert verdicts == {"CONTRADICTED", "NOT_RESOLVED"}
 
 
 @pytest.mark.parametrize("snapshot_s", [0.1, 0.2, 0.3, 0.5, 1.0])

@@ -19,7 +19,6 @@ from typing import Any
 
 import pytest
 
-CONSUMERS = Path(__file__).parents[3] / ".consumers"
 Series = tuple[str, frozenset[tuple[str, str]]]
 _LINE = re.compile(
     r'(?P<name>[a-z_]+)(?:\{(?P<labels>(?:[a-z_0-9]+="(?:[^"\\\n]|\\.)*",?)*)\})? (?P<value>\S+)(?:'
@@ -57,12 +56,6 @@ def program(name: str) -> str:
     if path is None:
         pytest.skip(f"{name} is not installed")
     return path
-
-
-def consumer(path: str) -> Path:
-    if not (CONSUMERS / path).exists():
-        pytest.skip(f".consumers/{path} is not there: make consumers")
-    return CONSUMERS / path
 
 
 def get(url: str, **params: str) -> str:

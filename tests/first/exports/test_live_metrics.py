@@ -3,7 +3,6 @@ there no counter falls."""
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 import subprocess
@@ -14,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from prometheus_tools import consumer, program, samples
+from prometheus_tools import program, samples
 from small_runs import Real, recorded
 from statements import START, csv_rows, export_text, statement, with_fields
 from told_meters import Told, at, energy, evaluated, said
@@ -482,32 +481,6 @@ def test_promtool_refuses(simulated, slip):
     parsed = told(counters_of(simulated))
     assert slip(parsed) != parsed
     assert promtool(slip(parsed)).returncode != 0
-
-
-READ = """
-import json, sys
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
-print(json.dumps({f.name: [f.type, f.unit, len(f.samples)] for f in text_string_to_metric_families(sys.stdin.read())}))
-"""
-
-
-def openmetrics_read(parsed: str) -> subprocess.CompletedProcess[str]:
-    python = str(consumer("py/bin/python"))
-    return subprocess.run(
-        [python, "-c", READ], input=parsed, capture_output=True, text=True, check=False, timeout=60
-    )
-
-
-def test_openmetrics_is_read(simulated):
-    parsed = text(
-        Highest().kept(samples_of(counters_of(simulated).counters(), NASTY)), "openmetrics"
-    )
-    done = openmetrics_read(parsed)
-    assert done.returncode == 0, done.stderr
-    families = json.loads(done.stdout)
-    assert families["ckptcost_live_metered_energy_joules"] == ["counter", "joules", 13]
-    assert families["ckptcost_live_run"] == ["info", "", 1]
-    assert openmetrics_read(parsed.removesuffix("# EOF\n")).returncode != 0
 
 
 def test_a_folder_that_is_gone_is_not_asked_for(simulated, tmp_path):

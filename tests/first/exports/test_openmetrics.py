@@ -3,16 +3,14 @@ filled with it."""
 
 from __future__ import annotations
 
-import json
 import math
 import re
-import subprocess
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from prometheus_tools import backfill, consumer, prometheus_with, samples
+from prometheus_tools import backfill, prometheus_with, samples
 from statements import (
     START,
     document,
@@ -282,53 +280,6 @@ def test_undated_is_refused():
 def test_the_same_statement_gives_the_same_text(sample):
     again = Report.model_validate_json(sample.to_json())
     assert text_of(again) == text_of(sample)
-
-
-READ = """
-import json, sys
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as families
-rows = [(f.name, f.type, f.unit, [(s.name, s.labels, s.value, float(s.timestamp)) for s in f.samples]) for f in families(sys.stdin.read())]
-json.dump(rows, sys.stdout)
-"""
-
-
-def read_by_client(text: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [consumer("py/bin/python"), "-c", READ],
-        input=text,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-
-
-def test_prometheus_client_reads_it(sample):
-    text = text_of(sample)
-    families = json.loads(read_by_client(text).stdout)
-    found: dict[Any, History] = {}
-    for _, _, _, values in families:
-        for name, labels, value, at in values:
-            found.setdefault((name, frozenset(labels.items())), []).append((at, value))
-    assert found == samples(text)
-    kinds = {name: (kind, unit) for name, kind, unit, _ in families}
-    assert kinds["ckptcost_energy_joules"] == ("counter", "joules")
-    assert kinds["ckptcost_gpu_lost_seconds"] == ("counter", "seconds")
-    assert kinds["ckptcost_emissions_market_grams"] == ("counter", "grams")
-    assert kinds["ckptcost_statement"] == ("info", "")
-
-
-@pytest.mark.parametrize(
-    "slip",
-    [
-        lambda text: text.removesuffix("# EOF\n"),
-        lambda text: text.replace("# UNIT ckptcost_cost_usd usd", "# UNIT ckptcost_cost_usd eur"),
-        lambda text: text.replace("# EOF\n", text.splitlines()[2] + " 1\n# EOF\n"),
-    ],
-    ids=["no end", "unit", "nonsense"],
-)
-def test_prometheus_client_refuses(sample, slip):
-    assert "Error" in read_by_client(slip(text_of(sample))).stderr
 
 
 @pytest.mark.parametrize(

@@ -5,24 +5,19 @@ from __future__ import annotations
 
 import builtins
 import io
-import json
 import math
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from statements import document, documents, seconds, statement, with_fields
+from statements import document, statement, with_fields
 
 from ckptcost.first.errors import InputError
 from ckptcost.first.exports.formats import exported
 from ckptcost.first.report.document import Report
-from ckptcost.first.report.statement import COLUMNS, QUANTITIES, utc
+from ckptcost.first.report.statement import COLUMNS, utc
 
-PYTHON = Path(__file__).parents[3] / ".consumers" / "py" / "bin" / "python"
 COLUMN = {
     "energy": "energy_kwh",
     "emissions_location": "emissions_location_kgco2e",
@@ -184,12 +179,6 @@ def test_the_same_statement_gives_the_same_bytes() -> None:
     assert written(document()) == written(document())
 
 
-@given(documents())
-@settings(max_examples=40)
-def test_any_statement_reads_back(what: Report) -> None:
-    check(what, written(what))
-
-
 @pytest.mark.parametrize("name", ["components.parquet", "intervals.parquet", "totals.parquet"])
 @pytest.mark.parametrize("change", [slip, drop])
 def test_a_wrong_table_does_not_read_back(name: str, change: Any) -> None:
@@ -235,57 +224,6 @@ print(json.dumps({
     "types": [row[1] for row in ask("describe select start, energy_kwh, component, simulated from 'intervals.parquet'")],
 }))
 '''
-
-
-@pytest.fixture
-def duckdb(tmp_path: Path) -> Any:
-    """Asks DuckDB about a folder of these files; None where it refuses."""
-    if not PYTHON.is_file():
-        pytest.skip("DuckDB is not installed: make consumers")
-
-    def ask(files: Files) -> Any:
-        for name, content in files.items():
-            (tmp_path / name).write_bytes(content)
-        code = f"COLUMNS = {list(COLUMN.values())}\n{ASK}"
-        ran = subprocess.run(
-            [str(PYTHON), "-c", code],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        return json.loads(ran.stdout) if ran.returncode == 0 else None
-
-    return ask
-
-
-def test_duckdb_adds_up_the_statement(duckdb: Any) -> None:
-    what = document(statement(), statement(run_id="b", name="other", grid=None))
-    told = duckdb(written(what))
-    sums = {run: values for run, *values in told["sums"]}
-    for s in what.statements:
-        for value, quantity in zip(sums[s.subject.run_id], QUANTITIES, strict=True):
-            assert same(value, getattr(s.totals, quantity).value), quantity
-        energies = {
-            component: kwh for run, component, kwh, *_ in told["rows"] if run == s.subject.run_id
-        }
-        for component in s.components:
-            if component.id in energies:
-                assert same(energies[component.id], component.energy.value)
-    assert told["said"]["ckptcost.inventory_treatment"] == "memo_item"
-    first = what.statements[0]
-    assert told["first"] == [
-        [1000 * seconds(str(first.period_start)), 1000 * seconds(str(first.period_end))]
-    ]
-    assert told["types"] == ["TIMESTAMP WITH TIME ZONE", "DOUBLE", "VARCHAR", "BOOLEAN"]
-
-
-def test_duckdb_sees_a_slip_and_refuses_a_cut_file(duckdb: Any) -> None:
-    files = written(document())
-    told = duckdb(edited(files, "components.parquet", slip))
-    assert same(told["sums"][0][1], 1000 * (document().statements[0].totals.energy.value or 0.0))
-    assert duckdb({**files, "components.parquet": files["components.parquet"][:-20]}) is None
 
 
 def test_parquet_has_null_for_no_words_and_says_where_null_is_forbidden():

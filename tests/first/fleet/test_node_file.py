@@ -13,7 +13,6 @@ from datetime import date
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ckptcost.first.errors import CkptcostError, MeterUnavailable
@@ -190,15 +189,6 @@ def days(draw):
         step_s=draw(number),
     )
     return NodeDay(head, rows)
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(days())
-def test_whatever_it_holds(day):
-    """repr tells a float exactly, and one NaN from none."""
-    told = decode(encode(day))
-    assert repr(told.head) == repr(day.head)
-    same(told.rows, day.rows)
 
 
 def test_pyarrow_reads_the_same():

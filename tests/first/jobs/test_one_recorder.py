@@ -6,10 +6,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -152,30 +150,6 @@ def test_four_tasks_of_a_node_write_one_run_and_one_of_them_reads_the_meters(
     assert told.command.startswith(Path(sys.executable).name)
     document = json.loads(report)
     assert [row["window"] for row in document["tables"]["windows"]["rows"]] == ["step 1", "step 2"]
-
-
-def test_when_the_reader_is_killed_another_task_reads_on(start, environ, tmp_path):
-    program = "import time; time.sleep(7)"
-    tasks = [start(program, of=of_slurm(rank, 2)) for rank in range(2)]
-    until_s = time.monotonic() + 20
-    while not (found := list((tmp_path / "runs").glob("slurm-17-*/*.000.jsonl"))) or not any(
-        ".rank" not in file.name for file in found
-    ):
-        assert time.monotonic() < until_s
-        time.sleep(0.05)
-    time.sleep(1.5)
-    (reader,) = {header.pid for header in load(found[0].parent).headers if header.meters}
-    (task,) = [task for task in tasks if task.pid == reader]
-    task.send_signal(signal.SIGKILL)
-    (other,) = [task for task in tasks if task.pid != reader]
-    other.communicate(timeout=30)
-    assert other.returncode == 0
-    run = load(found[0].parent)
-    assert {header.pid for header in run.headers if header.meters} == {reader, other.pid}
-    assert run.ended
-    assert all(gap.end_s - gap.start_s < 4.0 for gap in run.gaps)
-    last_s = run.node().ticked_s()[-1][1]
-    assert last_s == pytest.approx(run.duration_s, abs=1.0)
 
 
 def test_a_watched_folder_counts_once(start, environ, tmp_path):

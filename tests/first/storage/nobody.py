@@ -11,8 +11,7 @@ _DAC_OVERRIDE, _SETUID = 1, 7
 
 
 def may_write_everywhere():
-    """Whether permissions of files hold back nobody here: of root, unless it gave that right up
-    (`make unprivileged`)."""
+    """Whether permissions of files hold back nobody here: of root, unless it gave that right up."""
     return _holds(_DAC_OVERRIDE)
 
 

@@ -6,9 +6,8 @@ import re
 from typing import ClassVar
 
 import pytest
-from doctor_studies import common
 from recorded_runs import SMALL_RUN, simulated_run
-from screening import screen_text, settled, shown, until
+from screening import screen_text, settled, shown
 from textual.widgets import Input, Static
 
 from ckptcost.first.tui import state
@@ -18,13 +17,12 @@ from ckptcost.first.tui.desk import Desk
 from ckptcost.first.tui.modals.confirm import Confirm
 from ckptcost.first.tui.modals.help import Help
 from ckptcost.first.tui.palette import entries
-from ckptcost.first.tui.screens import meters
 from ckptcost.first.tui.screens.base import ModeScreen
 from ckptcost.first.tui.screens.run import RunScreen
 from ckptcost.first.tui.themes import THEMES, theme_for
 from ckptcost.first.tui.widgets.bottom import Keys, Status, key_name
 from ckptcost.first.tui.widgets.mode_bar import ModeBar
-from ckptcost.first.tui.widgets.rows import Rows, matches
+from ckptcost.first.tui.widgets.rows import matches
 
 MINE = (
     Command("plain.one", "s", "sort", "Sort by the next column", "one", footer=1),
@@ -236,47 +234,6 @@ def test_the_palette_opens_a_run(drive, tmp_path, monkeypatch):
     drive(app, script)
 
 
-def test_the_palette_finds_tiers_presets_and_fields(drive):
-    app = CkptcostApp()
-
-    async def found(pilot, words):
-        await pilot.press("ctrl+p", *words)
-        await shown(pilot, words)
-        await settled(pilot)
-        await pilot.press("enter")
-        await settled(pilot)
-
-    async def script(pilot):
-        await found(pilot, "yanrong")
-        assert app.desk.chosen == "mlperf-yanrong-f9000x"
-        await found(pilot, "micron")
-        assert app.desk.base == "micron-100k"
-        await found(pilot, "pue")
-        assert app.screen.form.focused_path == "site.pue"
-
-    drive(app, script)
-
-
-def test_a_row_is_found_by_its_words_and_a_page_is_never_written_over(drive, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    app = CkptcostApp()
-
-    async def script(pilot):
-        await pilot.press("slash", *"er-20", "enter")
-        await settled(pilot)
-        assert app.screen.query_one("#tiers").key == "ddn-exascaler-20"
-        await pilot.press("H", "H")
-        await settled(pilot)
-        pages = sorted(tmp_path.iterdir())
-        assert [page.name for page in pages] == ["ckptcost-model-2.html", "ckptcost-model.html"]
-        assert all(page.read_text("utf-8").startswith("<!DOCTYPE html>") for page in pages)
-        lines = screen_text(app).splitlines()
-        assert "Also 2.14M USD less" in lines[-2], "what is said of it covers no other line"
-        assert "? help" in lines[-1]
-
-    drive(app, script)
-
-
 async def narrows(pilot, rows):
     """`/` and words of its last row leave only what has them, and Escape shows all again."""
     before, screen = rows.grid.rows, pilot.app.screen
@@ -293,32 +250,6 @@ async def narrows(pilot, rows):
     await pilot.pause()
     assert len(rows.grid.rows) == len(before)
     assert pilot.app.screen is screen
-
-
-@pytest.mark.parametrize("mode", ["model", "tiers", "interval", "live", "runs", "audit", "doctor"])
-def test_every_table_is_narrowed_by_words(drive, tmp_path, monkeypatch, mode):
-    simulated_run(tmp_path / "runs" / "run", 20e9, SMALL_RUN)
-    monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr(meters, "look", lambda *given: common())
-    app = CkptcostApp(start=mode, meters="simulated", demo=mode == "live")
-
-    async def script(pilot):
-        if mode == "live":
-            await shown(pilot, "A demonstration")
-            await pilot.press("v", "v")  # the list of meters
-        await settled(pilot)
-
-        def tables():
-            chain = app.screen.focus_chain
-            return [rows for rows in chain if isinstance(rows, Rows) and rows.grid.rows]
-
-        await until(pilot, tables)
-        for rows in tables():
-            await narrows(pilot, rows)
-        await pilot.press("question_mark", "slash", *"narrow")
-        await shown(pilot, "Narrow the table to rows with some")
-
-    drive(app, script)
 
 
 def test_the_palette_offers_what_the_keys_do(drive):

@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from screening import screen_text, settled, shown
+from screening import settled
 from textual._compositor import Compositor
 from textual._context import active_app
 from textual.css.stylesheet import Stylesheet
@@ -20,7 +20,6 @@ from textual.css.stylesheet import Stylesheet
 from ckptcost.first.cli import screen_
 from ckptcost.first.cli.main import parser_for
 from ckptcost.first.tui.app import CkptcostApp
-from ckptcost.first.tui.screens import meters
 from ckptcost.first.tui.screens import model_view as model
 from ckptcost.first.tui.screens.model import ModelScreen
 
@@ -98,29 +97,6 @@ def test_a_screen_comes_with_the_classes_of_its_size(size, monkeypatch):
     of_size = {"-narrow", "-wide", "-short", "-tall"}
     assert seen[0] & of_size == classes & of_size
     assert len(classes & of_size) == 2
-
-
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-@pytest.mark.parametrize("keys", [("c",), ("escape", "4", "c")])
-def test_a_first_start_leads_to_one_s_own_job_in_three_keys(drive, monkeypatch, size, keys):
-    """On a machine without a GPU, too: the model lies below the welcome."""
-    monkeypatch.setattr(meters, "glance", lambda *given: ("GPU -", ("GPU  - none is here",)))
-    app = CkptcostApp(welcome=True, look=True)
-
-    async def script(pilot):
-        await shown(pilot, "none is here")
-        seen = screen_text(app)
-        assert "Measure your own job" in seen
-        assert "later Esc 4 c" in seen
-        assert isinstance(app.mode_screen, ModelScreen)
-        await pilot.press(*keys)
-        await settled(pilot)
-        assert app.current_mode == "live"
-        assert app.focused.id == "command"
-        await pilot.press(*"python train.py")
-        await shown(pilot, "python train.py")
-
-    drive(app, script, size)
 
 
 def test_the_collector_is_taken_up_after_the_frame():
