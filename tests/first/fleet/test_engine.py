@@ -243,32 +243,6 @@ def test_nothing_to_do(store, two_workers):
         assert part.files.empty
 
 
-def test_work_that_kills_its_workers_is_not_tried_for_ever(store, tmp_path, capfd):
-    """As where the memory does not do: the second time is the last one."""
-
-    class Deadly(Store):
-        def read(self, path: str) -> bytes:
-            import os
-            import signal
-
-            if path.endswith(".parquet"):
-                os.kill(os.getpid(), signal.SIGKILL)
-            return Store.read(self, path)
-
-    once = "os.environ['DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES'] = '1'"
-    with (
-        cluster(tmp_path, workers=1, before=once) as running,
-        pytest.raises(
-            CkptcostError,
-            match=r"a piece of the work took 2 workers with it\. Give workers more memory",
-        ),
-    ):
-        collect_parts(
-            Deadly(store.url, store._place), group_by_job_day(store.listing())[:1], running.address
-        )
-    assert capfd.readouterr() == ("", "")
-
-
 def test_a_scheduler_that_is_lost_is_told(store, tmp_path):
     with cluster(tmp_path, processes=False) as running:
 
