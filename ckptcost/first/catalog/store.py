@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ckptcost.first.catalog import files, schema
@@ -43,6 +44,13 @@ class Entity(NamedTuple):
     label: str
     """what sort of entry: published, vendor-claim, benchmark ..."""
     where: str
+
+
+SECOND_EDITION = {
+    *("clients", "scaling", "known_capacity", "share", "starves", "usual_energy", "usual_exponent"),
+    *("burst_write", "burst_size", "delete_rate", "drive_price", "drive_life"),
+}
+"""keys of the shared catalogue that only the second edition reads"""
 
 
 class Catalog:
@@ -99,6 +107,7 @@ class Catalog:
     def _entity(self, kind: str, name: str) -> Entity:
         file, shown = self.file_of(kind, name)
         raw = files.toml_of(file, shown)
+        raw = {key: value for key, value in raw.items() if key not in SECOND_EDITION}
         entry = schema.read_entity(kind, raw, shown)
         if entry.id != name:
             raise InputError(
@@ -267,5 +276,7 @@ class Catalog:
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
-        """models/defaults.toml: what is assumed of every job until somebody says better."""
-        return files.toml_of(self._shipped / "models" / "defaults.toml", "models/defaults.toml")
+        """What is assumed of every job until somebody says better: as this edition always had it,
+        whatever models/defaults.toml says to the second one."""
+        own = Path(__file__).parents[1] / "defaults.toml"
+        return files.toml_of(own, "models/defaults.toml")
