@@ -1,5 +1,5 @@
-"""Pictures of the running screen, and of a report's page, for the README and these pages: `python
-docs/screenshots/take.py`.
+"""Pictures of the running screen: `python docs/screenshots/take.py`. That of the README is made by
+docs/make_pictures.py.
 
 Needs Chromium (Debian: chromium). Each is the application itself at 120x36, driven by keys, with
 the simulated machine where something is measured. Textual writes an SVG; a browser turns it into a
@@ -32,11 +32,7 @@ class Shot(NamedTuple):
 
 SHOTS = (
     Shot("model", "model"),
-    Shot("tiers", "tiers", wait_s=2.0),
-    Shot("interval", "interval", ("o",), wait_s=2.0),
     Shot("live", "live", demo=True, wait_s=4.0),
-    Shot("audit", "audit", wait_s=3.0),
-    Shot("report", "report", wait_s=2.0),
 )
 
 
@@ -85,41 +81,6 @@ def taken(page: Path, target: Path, pixels: str) -> None:
         )
 
 
-def page_of_run(folder: str) -> Path:
-    """The page of a recording of simulated meters, at a site."""
-    from ckptcost.first.cli.main import main as ckptcost
-
-    run, page = f"{folder}/demo", Path(folder) / "run.html"
-    ckptcost(
-        [
-            "measure",
-            "--meters",
-            "simulated",
-            "--for",
-            "10 min",
-            "--record",
-            run,
-            "-o",
-            f"{folder}/measured.txt",
-        ]
-    )
-    ckptcost(
-        [
-            "report",
-            run,
-            "-f",
-            "html",
-            "--site",
-            "germany",
-            "--set",
-            "cluster.gpu_price=2.5 USD/GPU-h",
-            "-o",
-            str(page),
-        ]
-    )
-    return page
-
-
 def main() -> None:
     wanted = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
@@ -132,9 +93,6 @@ def main() -> None:
             if not wanted or shot.name in wanted:
                 to_png(asyncio.run(drawn(shot)), FOLDER / f"{shot.name}.png")
                 print(shot.name)
-        if not wanted or "page" in wanted:
-            taken(page_of_run(folder), FOLDER / "page.png", "1180,1650")
-            print("page")
 
 
 if __name__ == "__main__":
