@@ -1,11 +1,9 @@
-"""Pages of the site that are made from the program itself: its commands, its Python functions, its
-scenario keys, its schema and its catalogue. mkdocs calls `on_files` and `on_page_markdown`."""
+"""Pages of the site that are made from the program: its measuring functions and its catalogue; and
+the files beside docs/. mkdocs calls `on_files` and `on_page_markdown`."""
 
 from __future__ import annotations
 
-import argparse
 import inspect
-import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -15,13 +13,12 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 import ckptcost
-from ckptcost.first.catalog.keys import KEYS, unit_of
-from ckptcost.first.catalog.store import Catalog, Entity
-from ckptcost.first.cli.main import COMMANDS, VERBS, parser_for
-from ckptcost.first.present.amounts import quantities
+from ckptcost.scenario import catalog
+from ckptcost.scenario.figures import Figure
+from ckptcost.scenario.units import show, show_range
+from ckptcost.study import unit_of
 
 ROOT = Path(__file__).resolve().parents[2]
-SCHEMA = ROOT / "ckptcost" / "first" / "report" / "report-2.0.schema.json"
 OF_THE_REPOSITORY = {
     name: f"{name.lower().removesuffix('.md')}.md"
     for name in ("CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md")
@@ -30,26 +27,24 @@ OF_THE_REPOSITORY = {
 """pages beside docs/, and what the site calls them"""
 KINDS = {
     "tier": "Storage tiers",
-    "checkpoint": "Checkpoints",
+    "checkpoint": "Models",
     "cluster": "Clusters",
     "site": "Sites",
     "accelerator": "Accelerators",
     "grid": "Grids",
 }
+SECTION = {"accelerator": "cluster", "grid": "site"}
+"""where the figures of a kind belong"""
 
 
 def on_files(files: Files, config: Any) -> Files:
     """Adds the pages that are generated."""
-    catalog = Catalog()
     made = {
-        "reference/commands.md": commands_page(),
         "reference/api.md": functions_page(),
-        "reference/keys.md": keys_page(),
-        "reference/schema.md": schema_page(),
-        "catalogue/index.md": catalogue_page(catalog),
-        "catalogue/scenarios.md": scenarios_page(catalog),
-        "catalogue/sources.md": sources_page(catalog),
-        **{f"catalogue/{kind}s.md": kind_page(catalog, kind) for kind in KINDS},
+        "catalogue/index.md": catalogue_page(),
+        "catalogue/scenarios.md": scenarios_page(),
+        "catalogue/sources.md": sources_page(),
+        **{f"catalogue/{kind}s.md": kind_page(kind) for kind in KINDS},
         **{ours: (ROOT / name).read_text("utf-8") for name, ours in OF_THE_REPOSITORY.items()},
     }
     for address, text in made.items():
@@ -57,8 +52,6 @@ def on_files(files: Files, config: Any) -> Files:
     for name in ("site.css", "tables.js", "iframe-worker.js"):
         content = (Path(__file__).parent / name).read_bytes()
         files.append(File.generated(config, f"assets/{name}", content=content))
-    schema = File.generated(config, f"reference/{SCHEMA.name}", content=SCHEMA.read_bytes())
-    files.append(schema)
     return files
 
 
@@ -100,40 +93,15 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[st
         yield "| " + " | ".join(cell(each) for each in row) + " |"
 
 
-def commands_page() -> str:
-    """Every command with its options, from its parser."""
-    lines = ["# Every command and option", ""]
-    lines += ["Generated from the program. What the commands do together, and exit codes:"]
-    lines += ["[Command line](cli.md).", ""]
-    for command, what in sorted((COMMANDS | VERBS).items()):
-        parser = parser_for(command)
-        usage = parser.format_usage().removeprefix("usage: ")
-        lines += [f"## {command}", "", f"{what[0].upper()}{what[1:]}.", ""]
-        lines += ["```text", usage.rstrip(), "```", ""]
-        options = [action for action in parser._actions if action.help != argparse.SUPPRESS]
-        lines += table(("option", "what"), [option_row(parser, each) for each in options])
-        if parser.epilog:
-            lines += ["", "```text", parser.epilog.rstrip(), "```"]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def option_row(parser: argparse.ArgumentParser, action: argparse.Action) -> tuple[str, str]:
-    formatter = parser._get_formatter()
-    name = formatter._format_action_invocation(action)
-    return f"`{name}`", formatter._expand_help(action) if action.help else ""
-
-
 def functions_page() -> str:
-    """The functions of the package with their types and defaults."""
-    lines = ["# Python functions and types", ""]
-    lines += ["Generated from the code. How they are used: [Python](python.md).", ""]
+    """The functions that measure, with their types and defaults."""
+    lines = ["# Python functions that measure", "", "Generated from the code. Those that plan are"]
+    lines += ["the verbs of [commands](commands.md): [planning](../guide/plan.md#from-python).", ""]
     for name in sorted(ckptcost.__all__):
         found = getattr(ckptcost, name)
-        if not callable(found):
-            continue
-        lines += [f"## {name}", "", "```python", signature_of(name, found), "```", ""]
-        lines += [inspect.getdoc(found) or "", ""]
+        if callable(found) and found.__module__.startswith("ckptcost.first"):
+            lines += [f"## {name}", "", "```python", signature_of(name, found), "```", ""]
+            lines += [inspect.getdoc(found) or "", ""]
     return "\n".join(lines)
 
 
@@ -155,77 +123,21 @@ def signature_of(name: str, function: Any) -> str:
     return f"{name}(\n{inner}){given}"
 
 
-def keys_page() -> str:
-    """Every key that a scenario may set."""
-    lines = ["# Every key of a scenario", "", "Generated from the program. How files are written:"]
-    lines += ["[Scenario file](scenario-file.md).", ""]
-    rows = [
-        (f"`{section}.{key}`", unit_of(section, key) or "a word or a number")
-        for section, keys in KEYS.items()
-        for key in keys
-    ]
-    lines += table(("key", "kept in"), rows)
-    return "\n".join(lines)
-
-
-def schema_page() -> str:
-    """The document's parts, property by property."""
-    schema = json.loads(SCHEMA.read_text("utf-8"))
-    lines = ["# The report's schema", ""]
-    lines += [f"The schema itself: [{SCHEMA.name}]({SCHEMA.name}). What its parts mean:"]
-    lines += ["[Report](report.md).", "", "## Document", ""]
-    lines += properties(schema)
-    for name, part in sorted(schema["$defs"].items()):
-        lines += ["", f"## {name}", "", part.get("description", ""), ""]
-        lines += properties(part)
-    return "\n".join(lines)
-
-
-def properties(part: dict[str, Any]) -> Iterator[str]:
-    needed = set(part.get("required", ()))
-    rows = [
-        (f"`{key}`", type_of(what), "yes" if key in needed else "", what.get("description", ""))
-        for key, what in part.get("properties", {}).items()
-    ]
-    return table(("property", "type", "required", "what"), rows)
-
-
-def type_of(what: dict[str, Any]) -> str:
-    """A type in words.
-
-    >>> type_of({"type": "array", "items": {"type": "string"}})
-    'list of string'
-    """
-    if "$ref" in what:
-        name = what["$ref"].rsplit("/", 1)[1]
-        return f"[{name}](#{name.lower()})"
-    if "anyOf" in what:
-        return " or ".join(type_of(each) for each in what["anyOf"])
-    if "enum" in what or "const" in what:
-        return ", ".join(f"`{each}`" for each in what.get("enum", [what.get("const")]))
-    if what.get("type") == "array":
-        return f"list of {type_of(what.get('items', {}))}"
-    return str(what.get("type", "any"))
-
-
-def catalogue_page(catalog: Catalog) -> str:
+def catalogue_page() -> str:
     rows = [(f"[{title}]({kind}s.md)", len(catalog.ids(kind))) for kind, title in KINDS.items()]
     rows += [("[Scenarios](scenarios.md)", len(catalog.ids("scenario")))]
-    rows += [("[Sources](sources.md)", len(catalog.ids("source")))]
+    rows += [("[Sources](sources.md)", len(catalog.sources()))]
     lines = ["# What ships", ""]
     lines += ["Each figure has its range, its basis and its source. A click on a heading sorts."]
-    lines += ["The same from the shell: `ckptcost catalog KIND NAME --sources`.", ""]
+    lines += ["The same from the shell: `ckptcost catalog NAME --detail`.", ""]
     return "\n".join([*lines, *table(("kind", "entries"), rows)])
 
 
-def kind_page(catalog: Catalog, kind: str) -> str:
+def kind_page(kind: str) -> str:
     """All figures of a kind in one table that can be sorted, and its words in another."""
     entries = [catalog.get(kind, name) for name in catalog.ids(kind)]
-    figures = [row for entry in entries for row in figure_rows(catalog, entry)]
-    words = [
-        (entry.id, entry.name, "; ".join(f"{key}: {word}" for key, word in entry.words.items()))
-        for entry in entries
-    ]
+    figures = [row for entry in entries for row in figure_rows(entry)]
+    words = [(entry.id, entry.name, "; ".join(words_of(entry))) for entry in entries]
     lines = ["---", "hide: [toc]", "---", f"# {KINDS[kind]}", ""]
     lines += list(table(("entry", "figure", "value", "range", "basis", "source", "note"), figures))
     lines += ["", "## Names and words", ""]
@@ -233,35 +145,47 @@ def kind_page(catalog: Catalog, kind: str) -> str:
     return "\n".join(lines)
 
 
-def figure_rows(catalog: Catalog, entity: Entity) -> Iterator[tuple[str, ...]]:
-    section = {"accelerator": "cluster", "grid": "site"}.get(entity.kind, entity.kind)
-    for key, figure in entity.figures.items():
-        span = quantities(figure.low, figure.high, unit_of(section, key))
-        sources = [each.strip() for each in figure.source.split(";") if each.strip()]
-        cited = ", ".join(
-            f"[{each}](sources.md#{each})" if each in catalog.sources else each for each in sources
-        )
-        value = f'<span data-value="{figure.value!r}">{unbroken(figure.text)}</span>'
-        yield entity.id, f"`{key}`", value, unbroken(span), figure.basis, cited, figure.remark
+def words_of(entry: catalog.Entry) -> Iterator[str]:
+    for key, value in entry.said.items():
+        if not isinstance(value, Figure):
+            yield f"{key}: {value}"
+
+
+def figure_rows(entry: catalog.Entry) -> Iterator[tuple[str, ...]]:
+    section = SECTION.get(entry.kind, entry.kind)
+    for key, figure in entry.said.items():
+        if isinstance(figure, Figure):
+            unit = unit_of(f"{section}.{key}")
+            ends = show_range(figure.low, figure.high, unit) if figure.ranged else ""
+            said = unbroken(figure.text or show(figure.value, unit))
+            value = f'<span data-value="{figure.value!r}">{said}</span>'
+            yield (
+                entry.id, f"`{key}`", value, unbroken(ends), figure.basis, cited(figure),
+                figure.note,
+            )  # fmt: skip
+
+
+def cited(figure: Figure) -> str:
+    sources = [each.strip() for each in figure.source.split(";") if each.strip()]
+    known = catalog.sources()
+    return ", ".join(f"[{x}](sources.md#{x})" if x in known else x for x in sources)
 
 
 def unbroken(text: str) -> str:
     return text.replace(" ", "&nbsp;")
 
 
-def scenarios_page(catalog: Catalog) -> str:
-    from ckptcost.first.catalog.files import text_of
-
+def scenarios_page() -> str:
     lines = ["# Scenarios", ""]
     for name in catalog.ids("scenario"):
-        text = text_of(*catalog.file_of("scenario", name))
+        text = catalog.file_of("scenario", name).read_text("utf-8")
         lines += [f"## {name}", "", "```toml", text.rstrip(), "```", ""]
     return "\n".join(lines)
 
 
-def sources_page(catalog: Catalog) -> str:
+def sources_page() -> str:
     lines = ["# Sources", ""]
-    for name, entry in catalog.sources.items():
+    for name, entry in catalog.sources().items():
         title = cell(entry["title"])
         said = f"[{title}]({entry['url']})" if "url" in entry else title
         about = [str(entry[key]) for key in ("publisher", "version", "licence") if key in entry]
