@@ -188,7 +188,7 @@ def key_row(section: str, key: str) -> tuple[str, ...]:
         chosen = figure if figure is not None else KEYS[section][key].default
         chosen = str(chosen).lower() if isinstance(chosen, bool) else str(chosen)
         return code(key), ", ".join(map(code, options)), meaning, code(chosen) or "-", ""
-    words = [f'or "{word}"' for word in about["words"]]
+    words = [f'or "{word}"' for word in about["words"] if word not in about["meaning"]]
     meaning = ", ".join([about["meaning"], *words])
     said, source = default_of(section, key, figure)
     return code(key), code(about["example"]), meaning, said, source
@@ -198,7 +198,7 @@ def default_of(section: str, key: str, figure: Figure | None) -> tuple[str, str]
     """What is assumed, with its range; and where that is from."""
     unit = unit_of(f"{section}.{key}")
     if figure is not None:
-        said = figure.text or show(figure.value, unit)
+        said = figure.text if figure.text and unit != "share" else show(figure.value, unit)
         ends = f" ({show_range(figure.low, figure.high, unit)})" if figure.ranged else ""
         source = "ours" if figure.source == "house" else figure.source.replace("house", "ours")
         return said + ends, f"{figure.basis}: {source}"
