@@ -85,7 +85,7 @@ def commands() -> Lines:
         ("variable", "meaning"),
         [
             (
-                code("CKPTCOST_CATALOG"),
+                code("CKPTCOST_USER"),
                 "folder of your own catalogue; default `~/.config/ckptcost`",
             ),
             (code("CKPTCOST_DEBUG=1"), "print the traceback of an error"),
