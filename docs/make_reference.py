@@ -32,6 +32,12 @@ HOWTOS = {
     "doctor": "../howto/measure.md",
 }
 """where the flags of the verbs that measure are explained"""
+RUNS = {
+    "report": "Of a recorded run: [runs](../howto/runs.md). Without an argument: the list of them.",
+    "compare": "A recorded run beside a job: `ckptcost compare last job.toml`.",
+    "export": "Of a recorded run: `ckptcost export last --list`.",
+}
+"""what these verbs also do, with recordings"""
 
 Lines = Iterator[str]
 
@@ -118,11 +124,15 @@ def one_verb(name: str) -> Lines:
         yield ""
         yield from table(("argument", "meaning"), rows + [flag_row(each) for each in own])
     yield from ("", "```text", examples.rstrip(), "```")
+    if name in RUNS:
+        yield from ("", RUNS[name])
 
 
 def measuring(name: str) -> Lines:
     yield f"`ckptcost {name} {VERBS[name].places}`: {VERBS[name].answers}"
-    yield f"[How to]({HOWTOS[name]}); its flags: `ckptcost help {name}`."
+    folder = " With a folder: [what can be trusted there](../howto/selftest.md)."
+    more = folder if name == "doctor" else ""
+    yield f"[How to]({HOWTOS[name]}); its flags: `ckptcost help {name}`.{more}"
 
 
 # --- job file -------------------------------------------------------------------------------------
