@@ -1,59 +1,62 @@
-"""ckptcost: what AI-training checkpoints cost, in kWh, GPU-hours, dollars and kgCO2e.
+"""What AI training checkpoints cost: kWh, GPU-hours, dollars, kgCO2e.
 
 >>> import ckptcost
->>> report = ckptcost.model("gpt4-scale-2tb")
->>> report.rows("cases")[0]["stall_s"]
-10005.0
+>>> answer = ckptcost.model("gpt4-scale-2tb", tier=["nas-hdd", "generic-pfs"], saves=[100])
+>>> [row[0] for row in answer.table("cases").rows]
+['nas-hdd, 100 saves', 'generic-pfs, 100 saves']
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from ckptcost.first import (
-        audit,
         baseline,
         begin,
         calibrate,
-        compare,
-        diff,
         doctor,
-        export,
-        fits,
         gap,
-        lead,
         load_report,
         measure,
-        model,
-        optimize,
-        price,
         probe,
         record,
         review,
         roll_up,
-        sensitivity,
-        simulate,
-        solve,
         step,
         steps,
-        sweep,
         window,
     )
+    from ckptcost.questions.audit import audit
+    from ckptcost.questions.catalog import catalog
+    from ckptcost.questions.compare import compare
+    from ckptcost.questions.export import export
+    from ckptcost.questions.init import init
+    from ckptcost.questions.interval import interval
+    from ckptcost.questions.model import model
+    from ckptcost.questions.need import need
+    from ckptcost.questions.report import report
+    from ckptcost.questions.simulate import simulate
 else:
 
     def __getattr__(name):
-        """Public names are fetched on first use: importing the package must not cost a training job
-        anything. Type checkers do not see this: to them a name that is none is an error."""
+        """Fetched on first use: importing the package must not cost a training job anything. Type
+        checkers do not see this: to them a name that is none is an error."""
+        from importlib import import_module
+
         if name not in __all__:
             raise AttributeError(f"module 'ckptcost' has no attribute {name!r}")
-        from ckptcost import first
-
-        globals()[name] = found = getattr(first, name)
+        home = f"ckptcost.questions.{name}" if name in _QUESTIONS else "ckptcost.first"
+        globals()[name] = found = getattr(import_module(home), name)
         return found
 
+
+_QUESTIONS = (
+    *("audit", "catalog", "compare", "export", "init", "interval", "model", "need", "report"),
+    "simulate",
+)
 
 __all__ = [
     "__version__",
@@ -61,28 +64,25 @@ __all__ = [
     "baseline",
     "begin",
     "calibrate",
+    "catalog",
     "compare",
-    "diff",
     "doctor",
     "export",
-    "fits",
     "gap",
-    "lead",
+    "init",
+    "interval",
     "load_report",
     "measure",
     "model",
-    "optimize",
-    "price",
+    "need",
     "probe",
     "record",
+    "report",
     "review",
     "roll_up",
-    "sensitivity",
     "simulate",
-    "solve",
     "step",
     "steps",
-    "sweep",
     "window",
 ]
 

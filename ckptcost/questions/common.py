@@ -1,0 +1,267 @@
+"""What questions share: the flags that describe a job, the cases they give, targets and phrases."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple, TypedDict
+
+import numpy as np
+
+from ckptcost.advice import settled
+from ckptcost.answer import Range
+from ckptcost.errors import InputError, unknown_name
+from ckptcost.plan.bill import Spent
+from ckptcost.scenario import resolve as sc
+from ckptcost.scenario.figures import Figure, read_section
+from ckptcost.scenario.resolve import Scenario
+from ckptcost.scenario.schema import KEYS, Array
+from ckptcost.scenario.units import parse, show
+from ckptcost.study import MEASURES, Study, Verdict, ranges_of
+from ckptcost.study import unit_of as unit_of  # noqa: PLC0414 - a re-export for mypy
+
+DEFAULT = "gpt4-scale-2tb"
+SURE = 0.5
+"""a target is met if it is met in half of the draws, unless --sure asks for more"""
+
+
+MOST_DRAWS = 200_000
+
+
+class Flag(NamedTuple):
+    """How a parameter is given on the command line: read from the annotations by the parser."""
+
+    help: str
+    metavar: str = ""
+    place: bool = False
+    """given by its place, without a dash"""
+
+
+Job = Annotated[str, Flag("a job file, or a preset of the catalogue", "JOB", place=True)]
+
+
+class Flags(TypedDict, total=False):
+    """The flags of every planning question."""
+
+    tier: Annotated[Sequence[str], Flag("a storage tier of the catalogue; may repeat", "ID")]
+    saves: Annotated[Sequence[float | str], Flag("saves in the whole run; may repeat", "N")]
+    interval: Annotated[str, Flag('training time between saves, e.g. "30 min"', "TIME")]
+    mode: Annotated[str, Flag("sync or async", "MODE")]
+    gpus: Annotated[float | str, Flag("accelerators of the job", "N")]
+    mtbf: Annotated[str, Flag('mean time between failures, e.g. "20 h"', "TIME")]
+    gpu_price: Annotated[str, Flag('price of a GPU-hour, e.g. "2.50 USD"', "PRICE")]
+    set: Annotated[Sequence[str], Flag("any figure, e.g. tier.write=40GB/s", "KEY=VALUE")]
+    require: Annotated[Sequence[str], Flag('exit 3 if missed, e.g. "goodput>=0.95"', "TARGET")]
+    sure: Annotated[float, Flag("share of draws in which a target must be met", "SHARE")]
+    draws: Annotated[int, Flag("draws from the ranges of the inputs", "N")]
+
+
+KEY_OF = {
+    "interval": "policy.interval",
+    "mode": "policy.mode",
+    "gpus": "cluster.gpus",
+    "mtbf": "failures.mtbf",
+    "gpu_price": "cluster.gpu_price",
+}
+"""flags that are short for --set"""
+
+
+def settings_of(flags: Flags) -> list[str]:
+    """All that the flags set, as key=value."""
+    given = [(key, flags.get(flag)) for flag, key in KEY_OF.items()]
+    short = [f"{key}={value}" for key, value in given if value is not None]
+    return [*flags.get("set", ()), *short]
+
+
+def check(flags: Flags) -> None:
+    """Flags that are no figures."""
+    sure, draws = flags.get("sure", SURE), flags.get("draws", 0)
+    demand(0 < sure <= 1, f"{sure:g} is no share of draws", "--sure", "write e.g. --sure 0.95")
+    few = draws is None or 0 <= draws <= MOST_DRAWS
+    demand(few, f"{draws:,} is out of range", "--draws", f"give 0 to {MOST_DRAWS:,}")
+    for target in flags.get("require", ()):
+        target_of(target)
+
+
+OPEN = sc.Layer("", {"policy": {"optimal": "time"}})
+"""a job that does not say how often it saves does so as often as is recommended"""
+
+
+def layers_for(job: str, flags: Flags) -> list[sc.Layer]:
+    """What the job's file says, and over it what the flags set."""
+    check(flags)
+    settings = settings_of(flags)
+    layers = [OPEN, *sc.layers_of(job)]
+    try:
+        return [*layers, sc.layer_of_flags(settings)] if settings else layers
+    except InputError as error:
+        short = {f"--set: {key}": f"--{flag.replace('_', '-')}" for flag, key in KEY_OF.items()}
+        error.where = short.get(error.where, error.where)
+        raise
+
+
+def cases_for(job: str, flags: Flags) -> dict[str, Scenario]:
+    """Every tier at every number of saves; an interval that is left open is the recommended one."""
+    found = sc.cases_of(layers_for(job, flags), flags.get("tier", ()), counts(flags))
+    return {name: settled(each) for name, each in found.items()}
+
+
+def counts(flags: Flags) -> list[float]:
+    """Numbers of saves of --saves."""
+    return [
+        read_section("policy", {"saves": each})["saves"].value for each in flags.get("saves", ())
+    ]
+
+
+def one_case(job: str, flags: Flags, verb: str) -> dict[str, Scenario]:
+    """For questions about one plan; of a job that compares several, the first."""
+    for flag in ("tier", "saves"):
+        several = len(flags.get(flag, ())) > 1  # type: ignore[arg-type]
+        demand(not several, "one plan at a time", verb, f"give one --{flag}")
+    name, scenario = next(iter(cases_for(job, flags).items()))
+    return {name: scenario}
+
+
+def options_of(flags: Flags) -> dict[str, Any]:
+    """What of the flags an answer needs besides its cases."""
+    kept = ("require", "sure", "draws")
+    return {key: flags[key] for key in kept if key in flags}  # type: ignore[literal-required]
+
+
+def typed(job: str, flags: Flags) -> str:
+    """Job and flags as they are typed behind a command, those about draws and targets left out."""
+    words = [job] if job != DEFAULT else []
+    for flag, value in flags.items():
+        if flag not in ("require", "sure", "draws"):
+            several = [value] if isinstance(value, (str, int, float)) else value
+            name = "--" + flag.replace("_", "-")
+            words += [word for each in several for word in (name, str(each))]  # type: ignore[attr-defined]
+    return shlex.join(words)
+
+
+PATHS = [f"{section}.{key}" for section, keys in KEYS.items() for key in keys]
+SHORT = {path.partition(".")[2]: path for path in reversed(PATHS)}
+"""keys without their section stand for the first section that has them"""
+SHORT |= {section: f"{section}.id" for section in KEYS if f"{section}.id" in PATHS}
+
+
+def path_of(key: str) -> str:
+    """The full path of a figure or word: "write" is tier.write, "tier" is tier.id."""
+    if key in PATHS:
+        return key
+    if key not in SHORT:
+        raise unknown_name("key", key, PATHS if "." in key else sorted(SHORT))
+    return SHORT[key]
+
+
+# --- targets --------------------------------------------------------------------------------------
+
+
+class Target(NamedTuple):
+    """A measure and its limit, such as goodput>=0.95."""
+
+    measure: str
+    limit: float
+    at_least: bool
+    text: str
+
+    def met_by(self, study: Study, row: int) -> Verdict:
+        return study.meets(self.measure, row, self.limit, self.at_least)
+
+
+def target_of(text: str, flag: str = "--require") -> Target:
+    """Of "goodput>=0.95", "overhead<=1 %", "cost<=10000 USD"."""
+    said = re.fullmatch(r"\s*(\w+)\s*(>=|<=)\s*(.+)", text)
+    if not said:
+        raise InputError(f"{text[:60]!r} is no target", flag, 'write e.g. "goodput>=0.95"')
+    measure, sign, limit = said.groups()
+    if measure not in MEASURES:
+        raise unknown_name("measure", measure, MEASURES, f"{flag} {text[:60]!r}")
+    unit = MEASURES[measure].unit
+    example = {"share": "0.5", "count": "1"}.get(unit, f"1 {unit}")
+    try:
+        found = Target(measure, parse(limit, example), sign == ">=", text)
+    except InputError as error:
+        raise error.at(flag) from None
+    possible = unit != "share" or found.limit <= 1.0
+    demand(possible, f"{limit} is more than 100 %", flag, 'write e.g. "goodput>=0.95"')
+    return found
+
+
+def missed(study: Study, flags: Flags, rows: Sequence[int] | None = None) -> list[str]:
+    """Targets of --require that a case misses, in words: those met in less than --sure of draws."""
+    found, sure = [], flags.get("sure", SURE)
+    for target in map(target_of, flags.get("require", ())):
+        for row in range(len(study.names)) if rows is None else rows:
+            met = target.met_by(study, row)
+            if met.share < sure:
+                measure = MEASURES[target.measure]
+                found.append(
+                    f"{study.names[row]}: {target.text} is met {met.say()}"
+                    f" ({measure.header} {study.say(target.measure, row, ranged=True)})"
+                )
+    return found
+
+
+# --- phrases --------------------------------------------------------------------------------------
+
+
+def figure_at(path: str, value: float) -> Figure:
+    """One value of a figure, tried."""
+    return Figure(value, value, value, "user", text=show(value, unit_of(path)), origin="as tried")
+
+
+def job_line(study: Study, row: int = 0) -> str:
+    """The job in one line: "980 GB each, async; 512 x H100, 30 days of training"."""
+    s, w = study.scenarios[row], study.w
+    size = show(study.stated_of(study.stated.plan.first.stored, row), "B")
+    gpus = f"{study.stated_of(w.cluster.gpus, row):,.0f} x {s.names.get('accelerator', 'GPU')}"
+    work = show(study.stated_of(w.run.work, row), "s")
+    mode = np_text(w.policy.mode, row)
+    return f"{size} each, {mode}; {gpus}, {work} of training"
+
+
+def np_text(words: Any, row: int) -> str:
+    """A word of a case."""
+    return str(words[row if len(words) > 1 else 0, 0])
+
+
+def and_join(parts: Sequence[str]) -> str:
+    """
+    >>> and_join(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+TIME_PARTS = {
+    "useful training": "work",
+    "work done again": "redone",
+    "slowed while saves drain": "slowed",
+    "waiting for saves": "stall",
+    "until a failure is noticed": "detect",
+    "until new processes exist": "reschedule",
+    "starting": "init",
+    "loading": "load",
+    "warming up": "warmup",
+}
+
+
+def time_parts(spent: Spent, work: Array) -> dict[str, Array]:
+    """Where the time of a run goes, in words; what takes none is left out."""
+    found = {
+        name: work if key == "work" else getattr(spent, key) for name, key in TIME_PARTS.items()
+    }
+    return {name: seconds for name, seconds in found.items() if np.any(seconds > 0)}
+
+
+def range_of(x: Array, draws: int) -> Range:
+    """Of one case: the stated value and the ends of its draws."""
+    return ranges_of(np.broadcast_to(x, (1, 1 + draws)))[0]
+
+
+def demand(condition: bool, problem: str, where: str, remedy: str) -> None:
+    """Refuse an input that does not make sense."""
+    if not condition:
+        raise InputError(problem, where, remedy)

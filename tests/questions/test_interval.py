@@ -1,0 +1,173 @@
+"""`ckptcost interval`: its printed text, and the advice against a search that shares no code."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ckptcost import advice as ad
+from ckptcost.errors import InputError
+from ckptcost.questions import common as q
+from ckptcost.questions.interval import interval
+from ckptcost.scenario.resolve import Scenario
+from ckptcost.study import Study
+from ckptcost.write import text
+
+from .plans import JOB, value, words
+
+GOLDEN = Path(__file__).with_name("golden")
+PRINTED: dict[str, tuple[str, dict[str, Any]]] = {
+    "demo": (q.DEFAULT, {}),
+    "small-8b": ("small-8b", {}),
+    "llama-tiers": (
+        "llama31-405b-16k",
+        {"tier": ["flash-shared", "aws-s3-standard", "gcs-standard"]},
+    ),
+    "own": ("job.toml", {}),
+    "own-modes": ("job.toml", {"mode": "both"}),
+    "own-open": ("open.toml", {}),
+    "for-energy": ("small-8b", {"for_": "energy"}),
+    "no-room": ("job.toml", {"set": ["tier.capacity=2 TB"]}),
+    "wall-limit": ("job.toml", {"set": ["run.wall_limit=20 min"]}),
+    "short-run": ("job.toml", {"set": ["run.work=70 min"], "mtbf": "30 days", "interval": "2 h"}),
+    "node-local": ("job.toml", {"tier": ["node-ram"]}),
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("job.toml").write_text(JOB, encoding="utf-8")
+    Path("open.toml").write_text(re.sub(r"interval = .*\n", "", JOB), encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_printed(name: str) -> None:
+    """Set UPDATE=1 to write what is printed now."""
+    job, flags = PRINTED[name]
+    answer = interval(job, **flags)
+    printed = text(answer, width=80) + "\n"
+    path = GOLDEN / f"interval-{name}.txt"
+    if os.environ.get("UPDATE"):
+        path.write_text(printed, encoding="utf-8")
+    assert max(map(len, printed.splitlines())) <= 80
+    assert max(len(each.split()) for each in words(answer)) <= 25
+    assert printed == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["demo", "small-8b", "llama-tiers", "own", "own-modes"])
+def test_the_answer_fits_a_screen(name: str) -> None:
+    job, flags = PRINTED[name]
+    assert len(text(interval(job, **flags), width=80).splitlines()) <= 28
+
+
+# --- the advice -----------------------------------------------------------------------------------
+
+
+def scenario_of(job: str, *settings: str) -> Scenario:
+    return next(iter(q.sc.cases_of(q.layers_for(job, q.Flags(set=settings))).values()))
+
+
+@pytest.mark.parametrize(
+    ("job", "settings"),
+    [("job.toml", ()), ("job.toml", ("policy.mode=sync",)), ("llama31-405b-16k", ())],
+)
+def test_no_other_interval_has_less_regret(job: str, settings: tuple[str, ...]) -> None:
+    """Against wall times of whole studies, a case an interval, and each draw's best of 120."""
+    scenario = scenario_of(job, *settings)
+    found = ad.advise(scenario)
+    near = [x for x in ad.ROUND if found.interval / 4 <= x <= found.interval * 4]
+    dense = np.geomspace(found.interval / 30, found.interval * 30, 120)
+    cases = {f"{x}": ad.with_interval(scenario, float(x)) for x in [*near, *dense]}
+    walls = Study(cases, ad.WORLDS).of("wall", drawn=True)[:, 1:]
+    regret = (walls / walls.min(axis=0) - 1.0).mean(axis=1)[: len(near)]
+    at = near.index(found.interval)
+    assert regret[at] <= regret.min() * 1.02
+    assert found.regret == pytest.approx(regret[at], rel=0.05, abs=5e-5)
+
+
+def test_without_ranges_it_is_the_exact_best_rounded() -> None:
+    scenario = scenario_of("job.toml", "policy.mode=sync", "tier.setup=5 s", "policy.keep_last=1")
+    for path, figure in scenario.figures().items():
+        scenario = scenario.with_figure(path, figure.fixed()) if figure.ranged else scenario
+    exact = ad.beside(scenario).exact["time"]
+    found = ad.advise(scenario)
+    assert abs(math.log(found.interval / exact)) <= 0.25
+    assert found.interval in ad.ROUND
+
+
+def test_the_plateau_ends_where_the_run_is_one_percent_longer() -> None:
+    scenario = scenario_of("job.toml")
+    found = ad.beside(scenario)
+    tried = [found.exact["time"], found.low, found.high, found.low / 1.1, found.high * 1.1]
+    walls = Study({f"{x}": ad.with_interval(scenario, x) for x in tried}, 0).of("wall")[:, 0]
+    over = walls / walls[0] - 1.0
+    assert max(over[1:3]) <= 0.01
+    assert min(over[3:]) > 0.01
+
+
+def test_both_numbers_of_two_tiers_are_the_best_pair() -> None:
+    """No n of the list, at any round interval, has a shorter mean run."""
+    scenario = scenario_of("small-8b")
+    found = ad.advise(scenario)
+    pairs = [(x, n) for x in (600, 1200, 1800, 3000, 4500, 7200) for n in (1, 2, 5, 10)]
+    cases = {
+        f"{x} {n}": ad.with_advice(scenario, found._replace(interval=x, every=n))
+        for x, n in [(found.interval, found.every), *pairs]
+    }
+    means = Study(cases, ad.WORLDS).of("wall", drawn=True)[:, 1:].mean(axis=1)
+    assert means[0] <= means.min() * (1 + 1e-4)
+
+
+def test_a_job_that_never_fails_saves_at_the_end() -> None:
+    answer = interval("job.toml", set=["failures.mtbf=1000000 years"])
+    assert answer.says[-1].words.startswith("Save once, at the end.")
+
+
+# --- what is said and what is in the tables -------------------------------------------------------
+
+
+def test_sentences_say_what_the_tables_hold() -> None:
+    answer = interval("job.toml", interval="2 h")
+    rows = answer.table("intervals").rows
+    marks = [row[-1] for row in rows]
+    best, you = marks.index("best"), marks.index("you")
+    assert rows[best][0] == value(answer, "cases", 0, "interval")
+    assert rows[you][0] == pytest.approx(7200)
+    gain = value(answer, "intervals", you, "gpu_time") - value(
+        answer, "intervals", best, "gpu_time"
+    )
+    said = next(each.words for each in answer.notes if each.words.startswith("How sure?"))
+    hours = re.search(r"by ([\d,]+) GPU-hours", said)
+    assert hours
+    assert float(hours[1].replace(",", "")) == pytest.approx(gain / 3600, rel=0.02)
+
+
+def test_targets_are_judged_at_the_recommended_interval() -> None:
+    assert not interval("job.toml", interval="10 h", require=["goodput>=0.95"]).missed
+    assert interval("job.toml", require=["goodput>=0.999"]).missed
+
+
+def test_wrong_and_unknown_objectives_are_refused() -> None:
+    with pytest.raises(InputError, match="no objective 'speed'"):
+        interval("job.toml", for_="speed")
+    Path("bare.toml").write_text(re.sub(r'(id = "h100-1024"|gpu_price = .*)\n', "", JOB), "utf-8")
+    with pytest.raises(InputError, match="cost is not known for this job"):
+        interval("bare.toml", for_="cost")
+
+
+def test_synchronous_saving_cannot_be_continuous() -> None:
+    with pytest.raises(InputError, match="needs --mode async"):
+        interval("job.toml", interval="continuous", mode="sync")
+
+
+def test_continuous_saving_can_be_a_jobs_own_interval() -> None:
+    answer = interval("job.toml", interval="continuous")
+    assert "You save every" in answer.says[0].words
+    assert answer.table("intervals").rows[0][-1] == "you"

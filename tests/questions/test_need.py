@@ -1,0 +1,146 @@
+"""`ckptcost need`: printed answers; what it says is enough is enough, and not much more."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ckptcost.answer import Answer, Range
+from ckptcost.errors import InputError
+from ckptcost.questions import common as q
+from ckptcost.questions.enough import rounded
+from ckptcost.questions.init import SHORT
+from ckptcost.questions.need import answer as again
+from ckptcost.questions.need import need
+from ckptcost.study import Study
+from ckptcost.write import text
+
+GOLDEN = Path(__file__).with_name("golden")
+LLAMA = "llama31-405b-16k"
+ASKED: dict[str, dict[str, Any]] = {
+    "write": {"quantity": "write", "for_": "goodput>=0.95"},
+    "rate-sure": {"quantity": "rate", "for_": "goodput>=0.95", "sure": 0.9},
+    "interval": {"quantity": "interval", "for_": "overhead<=1 %"},
+    "stall-cost": {"quantity": "stall", "for_": "cost<=30000 USD", "mode": "sync"},
+    "impossible": {"quantity": "write", "job": LLAMA, "for_": "goodput>=0.97"},
+    "recovery-stated": {"quantity": "recovery", "for_": "goodput>=0.97", "draws": 0},
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("job.toml").write_text(SHORT, encoding="utf-8")
+
+
+def asked(name: str) -> Answer:
+    return need(**{"job": "job.toml", **ASKED[name]})
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_printed(name: str) -> None:
+    """Set UPDATE=1 to write what is printed now."""
+    path, now = GOLDEN / f"need-{name}.txt", text(asked(name), width=80) + "\n"
+    if os.environ.get("UPDATE"):
+        path.write_text(now, encoding="utf-8")
+    assert now == path.read_text(encoding="utf-8")
+    assert len(now.splitlines()) <= 28
+    assert all(len(line) <= 80 for line in now.splitlines() if "ckptcost " not in line)
+
+
+def levels(found: Answer) -> dict[str, dict[str, Any]]:
+    table = found.table("levels")
+    keys = [column.key for column in table.columns]
+    return {str(row[0]): dict(zip(keys, row, strict=True)) for row in table.rows}
+
+
+@pytest.mark.parametrize(
+    ("quantity", "path", "unit"),
+    [("write", "tier.write", "B/s"), ("mtbf", "failures.mtbf", "s"), ("detect", "", "s")],
+)
+def test_what_is_enough_is_enough(quantity: str, path: str, unit: str) -> None:
+    """The plan at the value, saving as often as is said there, meets the target in that share of
+    the draws; a third less of the same does not."""
+    target = q.target_of("goodput>=0.95")
+    found = need(quantity, "job.toml", for_=target.text, sure=0.8)
+    row = levels(found)["80 % of draws"]
+    less = row["value"] / 1.3 if path else row["value"] * 1.3
+    for value, met in ((row["value"], True), (less, False)):
+        settings = [f"{path or 'failures.detect'}={value:.12g} {unit}"]
+        interval = f"{row['interval']} s" if met else ""
+        flags = q.Flags(set=settings, interval=interval) if met else q.Flags(set=settings)
+        flags = flags if met else q.Flags(set=[*settings, "policy.optimal=time"])
+        study = Study(q.one_case("job.toml", flags, ""), 4096)
+        assert (target.met_by(study, 0).share >= 0.78) is met
+
+
+def test_shares_cost_more() -> None:
+    """The surer, the faster; and each row's share of draws is at least the one it is for."""
+    rows = levels(asked("write"))
+    values = [rows[f"{share} % of draws"]["value"] for share in (50, 80, 95)]
+    assert values == sorted(values)
+    assert all(rows[f"{share} % of draws"]["met"] >= share / 100 for share in (50, 80, 95))
+    assert isinstance(rows["stated values"]["goodput"], Range)
+    assert rows["stated values"]["goodput"].value >= 0.95
+
+
+def test_an_interval_has_two_edges() -> None:
+    """Saving too often takes time, saving too rarely loses work."""
+    row = levels(need("interval", "job.toml", for_="goodput>=0.95", draws=0))["stated values"]
+    for value in (row["value"], row["value_1"]):
+        outside = value * (0.7 if value == row["value"] else 1.5)
+        for interval, met in ((value, True), (outside, False)):
+            study = Study(q.one_case("job.toml", q.Flags(interval=f"{interval} s"), ""), 0)
+            assert (study.value("goodput", 0) >= 0.95) is met
+
+
+def test_a_kept_interval_asks_for_more() -> None:
+    """Each trial takes its best interval unless the job's is kept."""
+    free, kept = (
+        levels(need("write", "job.toml", for_="goodput>=0.95", draws=0, keep_interval=keep))
+        for keep in (False, True)
+    )
+    assert free["stated values"]["value"] <= kept["stated values"]["value"]
+    assert kept["stated values"]["interval"] == 1800.0
+    given = need("write", "job.toml", for_="goodput>=0.95", draws=0, interval="30 min")
+    assert levels(given) == kept
+
+
+def test_impossible() -> None:
+    """Exit 3, the best that can be had, and where the time goes."""
+    found = asked("impossible")
+    assert found.missed
+    assert found.says[0].words.startswith("No write rate is enough.")
+    assert found.table("obstacles").shown
+    assert not asked("write").missed
+
+
+def test_any_value_is_enough() -> None:
+    found = need("node_ram", "job.toml", for_="goodput>=0.5", draws=256)
+    assert "Any cluster.node_ram is enough" in found.says[0].words
+    assert not found.missed
+
+
+def test_asked_again() -> None:
+    """A document's cases and options give the same answer."""
+    found = asked("rate-sure")
+    twice = again(found.cases, **found.options)
+    assert text(twice) == text(found)
+
+
+@pytest.mark.parametrize("up", [True, False])
+def test_rounding_never_goes_back(up: bool) -> None:
+    for value in (17.31e9, 18e9, 0.0731, 251.0, 99.9e12):
+        for unit in ("B/s", "s", "share", "USD"):
+            found = rounded(value, unit, up)
+            assert value <= found <= value * 1.1 if up else value * 0.9 <= found <= value
+
+
+def test_one_plan_at_a_time() -> None:
+    with pytest.raises(InputError, match="one plan"):
+        need("write", tier=["nas-hdd", "generic-pfs"])
+    with pytest.raises(InputError, match="is for other verbs"):
+        need("write", require=["goodput>=0.9"])
