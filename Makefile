@@ -8,8 +8,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PEERS  := .venv-peers
 SITE   := .site
+# the software that reads the exports
+READERS := .venv-consumers
+FOCUS   := .venv-focus
 
-.PHONY: demo fleet torch quick first test tests check lint types contracts fmt schema screenshots site bench clean
+.PHONY: demo fleet torch consumers quick first test tests check lint types contracts fmt schema screenshots site bench clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/ckptcost model
@@ -20,6 +23,9 @@ fleet: $(VENV)/.fleet
 
 # the tests that use PyTorch skip without it; it takes about 1 GB, or several where the registry gives the build for GPUs
 torch: $(VENV)/.torch
+
+# the tests that hand exports to other software skip without it; it takes about 1 GB
+consumers: $(READERS)/.installed $(FOCUS)/.installed
 
 # all but the first edition, and nothing that is waited for
 quick: $(VENV)/.tested
@@ -102,5 +108,19 @@ $(VENV)/.torch: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 1 -c constraints.txt torch safetensors
 	@touch $@
 
+# a folder of its own each: their pins exclude each other's and ours
+$(READERS)/.installed: tests/exports/consumers/readers.txt
+	@rm -rf $(READERS)
+	@$(PYTHON) -m venv $(READERS) && echo '*' >$(READERS)/.gitignore
+	@$(READERS)/bin/python -m pip install -qq --disable-pip-version-check --retries 1 -r $<
+	@touch $@
+
+# pyenv has a python3.12 only for those who name it
+$(FOCUS)/.installed: tests/exports/consumers/focus.txt
+	@rm -rf $(FOCUS)
+	@PYENV_VERSION=3.12 python3.12 -m venv $(FOCUS) && echo '*' >$(FOCUS)/.gitignore
+	@$(FOCUS)/bin/python -m pip install -qq --disable-pip-version-check --retries 1 -r $<
+	@touch $@
+
 clean:
-	rm -rf $(VENV) $(PEERS) $(SITE) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(SITE) $(READERS) $(FOCUS) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
