@@ -9,17 +9,13 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-import cold_start
 import exports
 import fleet
-import million
-import one_bill
+import planning
 import report_scale
 import sampler
 import saver_fio
 import screen
-import simulation
-import whole_report
 import window_energy
 import wrapping
 
@@ -28,11 +24,7 @@ import ckptcost
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- results: written by benchmarks/run.py -->", "<!-- end of results -->"
 SECTIONS = {
-    "Start": cold_start,
-    "One bill": one_bill,
-    "A million bills": million,
-    "Simulated runs": simulation,
-    "A report": whole_report,
+    "Planning": planning,
     "Reports of long runs": report_scale,
     "What measuring costs": sampler,
     "Joules of a window": window_energy,

@@ -87,7 +87,7 @@ def shell() -> Callable[..., subprocess.CompletedProcess[str]]:
     ) -> subprocess.CompletedProcess[str]:
         more = {"capture_output": True, "timeout": 60, "text": True, **more}
         return subprocess.run(
-            [sys.executable, "-m", "ckptcost", *words],
+            [sys.executable, "-m", "ckptcost.first", *words],
             env={**os.environ, **(env or {})},
             check=False,
             **more,

@@ -57,12 +57,6 @@ def test_what_is_planted_would_run(planted):
     assert (planted.parent / "ran").exists()
 
 
-def test_workers_of_simulate(planted):
-    words = ["simulate", "-s", "llama31-405b-16k", "--runs", "10000", "--workers", "2"]
-    assert "10,000 runs" in in_folder([COMMAND, *words], planted).lower()
-    nothing_ran(planted)
-
-
 def test_processes_of_fleet(planted):
     pytest.importorskip("pyarrow")
     code = (

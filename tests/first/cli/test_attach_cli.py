@@ -16,7 +16,7 @@ import pytest
 from ckptcost.first.errors import InputError
 from ckptcost.first.runs.reader import load
 
-CKPTCOST = [sys.executable, "-m", "ckptcost"]
+CKPTCOST = [sys.executable, "-m", "ckptcost.first"]
 SAVER = """
 import os, sys, time
 folder = sys.argv[1]

@@ -269,7 +269,7 @@ def test_an_interrupt_counts_what_there_is(tmp_path):
     words = [
         sys.executable,
         "-m",
-        "ckptcost",
+        "ckptcost.first",
         "measure",
         "--meters",
         "pressure,writeback",

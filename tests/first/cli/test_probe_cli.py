@@ -15,7 +15,7 @@ from whole_json import whole
 from ckptcost.first.cli.main import main
 from ckptcost.first.jobs.probe import SMALL
 
-CKPTCOST = [sys.executable, "-m", "ckptcost"]
+CKPTCOST = [sys.executable, "-m", "ckptcost.first"]
 QUICK = ["--size", "16 MB", "--rounds", "2", "--ranks", "2", "--pause", "0 s", "-q"]
 
 

@@ -17,7 +17,7 @@ from ckptcost.first.core.phases import windows_of
 from ckptcost.first.jobs.command import PASSED_ON
 from ckptcost.first.runs.reader import load
 
-CKPTCOST = [sys.executable, "-m", "ckptcost"]
+CKPTCOST = [sys.executable, "-m", "ckptcost.first"]
 SAVING = """
 import os, sys, time
 from pathlib import Path
@@ -362,7 +362,7 @@ def test_two_jobs_in_one_folder_do_not_count_each_others_saves(tmp_path, environ
     (tmp_path / "ckpt").mkdir()
     runs = []
     for name in "ab":
-        command = [sys.executable, "-m", "ckptcost", "run", "--watch", str(tmp_path / "ckpt")]
+        command = [sys.executable, "-m", "ckptcost.first", "run", "--watch", str(tmp_path / "ckpt")]
         command += ["--settle", "0 s", "--record", str(tmp_path / name), "--"]
         command += [sys.executable, "-c", SHARED, str(tmp_path / "ckpt"), name]
         runs.append(subprocess.Popen(command, env=environ, stderr=subprocess.PIPE))

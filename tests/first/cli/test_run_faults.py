@@ -15,7 +15,7 @@ from ckptcost.first.core.contents import contents_of
 from ckptcost.first.core.phases import windows_of
 from ckptcost.first.runs.reader import load
 
-CKPTCOST = [sys.executable, "-m", "ckptcost"]
+CKPTCOST = [sys.executable, "-m", "ckptcost.first"]
 SAVE = """
 import os, sys, time
 from pathlib import Path

@@ -14,7 +14,7 @@ import pytest
 from ckptcost.first.cli.main import main
 from ckptcost.first.meters.process import children_of
 
-CKPTCOST = [sys.executable, "-m", "ckptcost", "selftest"]
+CKPTCOST = [sys.executable, "-m", "ckptcost.first", "selftest"]
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def place(tmp_path, monkeypatch):
 def served(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The process, and where it says that it listens."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "ckptcost", "serve-metrics", *words, "--port", "0"],
+        [sys.executable, "-m", "ckptcost.first", "serve-metrics", *words, "--port", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

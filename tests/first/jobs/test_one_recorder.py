@@ -23,7 +23,7 @@ from ckptcost.first.runs.election import Task, job_run_id, task_of
 from ckptcost.first.runs.reader import load
 from ckptcost.first.runs.summary import summary
 
-CKPTCOST = [sys.executable, "-m", "ckptcost"]
+CKPTCOST = [sys.executable, "-m", "ckptcost.first"]
 FEW = ("--meters", "block,writeback", "--settle", "0 s")
 TASKS = 4
 HOOKED = """

@@ -133,7 +133,7 @@ def ran(
         "PYTHONPATH": path,
     }
     job = [sys.executable, str(JOBS), way, str(folder), str(truth), *words]
-    command = [sys.executable, "-m", "ckptcost", "run", "-q", "--watch", str(folder)]
+    command = [sys.executable, "-m", "ckptcost.first", "run", "-q", "--watch", str(folder)]
     command += ["--settle", "20 s", "--", *job]
     if device is None:
         done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)

@@ -48,7 +48,7 @@ def free_port() -> int:
 def served(tmp_path: Path) -> Iterator[Served]:
     port = free_port()
     env = {**os.environ, "CKPTCOST_STATE": str(tmp_path / "state"), "PYTHONUNBUFFERED": "1"}
-    words = [sys.executable, "-m", "ckptcost", f"--serve={port}", "--fresh"]
+    words = [sys.executable, "-m", "ckptcost.first", f"--serve={port}", "--fresh"]
     with subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env
     ) as process:
