@@ -46,45 +46,20 @@ else:
         checkers do not see this: to them a name that is none is an error."""
         from importlib import import_module
 
+        from ckptcost.questions import VERBS
+
         if name not in __all__:
             raise AttributeError(f"module 'ckptcost' has no attribute {name!r}")
-        home = f"ckptcost.questions.{name}" if name in _QUESTIONS else "ckptcost.first"
+        is_question = name in VERBS and VERBS[name].is_question
+        home = f"ckptcost.questions.{name}" if is_question else "ckptcost.first"
         globals()[name] = found = getattr(import_module(home), name)
         return found
 
 
-_QUESTIONS = (
-    *("audit", "catalog", "compare", "export", "init", "interval", "model", "need", "report"),
-    "simulate",
-)
-
-__all__ = [
-    "__version__",
-    "audit",
-    "baseline",
-    "begin",
-    "calibrate",
-    "catalog",
-    "compare",
-    "doctor",
-    "export",
-    "gap",
-    "init",
-    "interval",
-    "load_report",
-    "measure",
-    "model",
-    "need",
-    "probe",
-    "record",
-    "report",
-    "review",
-    "roll_up",
-    "simulate",
-    "step",
-    "steps",
-    "window",
-]
+__all__ = ["__version__", "audit", "baseline", "begin", "calibrate", "catalog", "compare"]
+__all__ += ["doctor", "export", "gap", "init", "interval", "load_report", "measure", "model"]
+__all__ += ["need", "probe", "record", "report", "review", "roll_up", "simulate", "step", "steps"]
+__all__ += ["window"]
 
 
 def __dir__() -> list[str]:

@@ -14,23 +14,23 @@ import numpy as np
 
 from ckptcost.plan import draws as d
 from ckptcost.plan import evaluate as ev
+from ckptcost.plan import failures
 from ckptcost.plan import physics as ph
 from ckptcost.scenario.figures import Figure
 from ckptcost.scenario.resolve import Scenario
-from ckptcost.scenario.schema import Array, World
+from ckptcost.scenario.schema import OBJECTIVES, Array, World
 
-WORLDS = 512
+WORLDS = 256
 """draws that the advice rests on, however many a question takes for its ranges"""
-ROUGH_WORLDS, COUNTS = 64, 4
-"""draws in which all n are tried, and how many n go on to all draws: trying all of them in all
-draws would take ten times as long"""
-FINE, REACH = 48, 30.0
-"""intervals at which each draw looks for its own best, from 1/30 to 30 times the stated best"""
+FINE, REACH = 32, 10.0
+"""intervals at which each draw looks for its own best, from 1/10 to 10 times the stated best"""
+TIED = 2e-4
+"""regrets that differ by less of the run, a quarter of an hour in 50 days, are equal"""
 GIVEN_UP = 10.0
 """a run that takes ten times longer than it could is given up: what is worse is no longer worse"""
-EVERY = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60)
+EVERY = (1, 2, 3, 5, 10, 20, 50)
 ROUND = (
-    *(1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50),
+    *(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0),
     *(60 * m for m in (1, 1.5, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)),
     *(3600 * h for h in (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12, 16)),
     *(86400 * day for day in (1, 1.5, 2, 3, 4, 5, 7, 10, 14, 21, 30, 45, 60, 90)),
@@ -57,6 +57,9 @@ class Advice(NamedTuple):
     next; "limit": one save must fit before the wall limit; "run": one at the end is enough"""
     bests: Array
     """each draw's own best interval, the stated one first"""
+    least: float
+    most: float
+    """what is possible, at the stated values"""
 
 
 def advise(scenario: Scenario, objective: str = "time") -> Advice:
@@ -66,33 +69,55 @@ def advise(scenario: Scenario, objective: str = "time") -> Advice:
 
 def advise_for(scenario: Scenario, objectives: Sequence[str]) -> dict[str, Advice]:
     """By objective: one evaluation of the runs serves all of them."""
+    two = bool(scenario.said["second_tier"])
+    counts = EVERY if two else (1,)
     with np.errstate(all="ignore"):
         stated = d.worlds([scenario])
-        plan, found = ph.plan(stated), {}
-        reach = _reach(stated, plan, "time")
-        round_ = _candidates(reach)
-        fine = np.geomspace(max(reach.near / REACH, reach.least), reach.ceiling, FINE)
-        by_objective = _counts(scenario, round_, objectives)
-        counts = sorted({n for each in by_objective.values() for n in each})
-        runs = _runs(scenario, counts, np.array([*round_, *fine]), objectives, WORLDS)
-        for objective, tried in by_objective.items():
-            regrets = _regrets(*runs[objective], [counts.index(n) for n in tried])
-            own = reach if objective == "time" else _reach(stated, plan, objective)
-            found[objective] = _least(regrets, round_, fine, tried, own)
-    return found
+        reach = _reach(stated)
+        fine = np.geomspace(reach.low, reach.high, FINE)
+        round_ = _round(reach)
+        w = d.worlds([_with_every(scenario, n) for n in counts] if two else [scenario], WORLDS)
+        plan = ph.plan(w)
+        runs = ev.at(w, plan, np.array([*round_, *fine])[:, None, None])
+        return {
+            each: _least(_regrets(w, plan, runs, each), round_, fine, counts, reach)
+            for each in objectives
+        }
 
 
 def _least(
     regrets: Array, round_: list[float], fine: Array, counts: Sequence[int], reach: Reach
 ) -> Advice:
-    """The round interval, and the n, of least regret on average."""
+    """The round interval, and the n, of least regret on average; the stated values break ties."""
     mean = regrets[: len(round_), :, 1:].mean(axis=-1)
-    at, n = np.unravel_index(int(np.argmin(mean)), mean.shape)
+    tied = mean <= mean.min() + TIED
+    stated = np.where(tied, regrets[: len(round_), :, 0], np.inf)
+    at, n = np.unravel_index(int(np.argmin(stated)), mean.shape)
+    interval, least = round_[at], reach.least
     bests = fine[np.argmin(regrets[len(round_) :].min(axis=1), axis=0)]
-    low, high = (float(end[0]) for end in d.ends(bests[None, :]))
-    over, interval, every = regrets[at, n, 1:], float(round_[at]), counts[int(n)]
-    ends = float(over.mean()), float(np.quantile(over, 0.95))
-    return Advice(interval, every, low, high, *ends, reach.bound(interval), bests)
+    (low, _), (high, worst) = d.ends(np.stack([bests, regrets[at, n]]))
+    bound = ""
+    if interval >= reach.work:
+        bound = "run"
+    elif reach.near > reach.most:
+        bound = "limit"
+    elif interval <= least * 1.5 and reach.near < least * 1.01:
+        bound = "drain"
+    found = float(low), float(high), float(mean[at, n]), float(worst)
+    return Advice(interval, counts[int(n)], *found, bound, bests, least, reach.most)
+
+
+def _regrets(w: World, plan: ph.Plan, runs: ev.Outcome, objective: str) -> Array:
+    """Of each interval, each n and each draw: what checkpoints and failures cost beyond the best of
+    that draw, as a share of all that the run costs."""
+    costs = np.broadcast_to(runs.cost(objective), (*runs.wall.shape[:2], 1 + WORLDS))
+    costs = np.where(np.isnan(costs), np.inf, costs)
+    own = costs.min(axis=(0, 1))
+    training = 0.0  # wall time contains it
+    if objective != "time":
+        training = ev.prices(w, plan, objective)["work"] * w.run.work
+    regrets = (costs - own) / (own + training)
+    return np.clip(np.where(np.isinf(own), 0.0, regrets), 0.0, GIVEN_UP)
 
 
 # --- what is possible -----------------------------------------------------------------------------
@@ -104,99 +129,38 @@ class Reach(NamedTuple):
     near: float
     """the best one by the formula, whatever limits it: intervals are tried around it"""
     least: float
-    """what drains and deletes leave at least"""
     most: float
-    """what the run and its wall limit leave at most"""
     work: float
 
     @property
-    def ceiling(self) -> float:
+    def low(self) -> float:
+        return max(self.near / REACH, self.least)
+
+    @property
+    def high(self) -> float:
         return max(self.least, min(self.most, max(self.near, self.least) * REACH))
 
-    def bound(self, interval: float) -> str:
-        """What keeps an interval from being better."""
-        if interval >= self.work:
-            return "run"
-        if self.near > self.most:
-            return "limit"
-        return "drain" if interval <= self.least * 1.5 and self.near < self.least * 1.01 else ""
+
+def possible(w: World, plan: ph.Plan) -> tuple[Array, Array]:
+    """By case: what drains and deletes leave at least between two saves, and what the run and its
+    wall limit leave at most."""
+    least = np.maximum(ph.least_interval(w, plan), 1e-3)
+    limit = w.run.wall_limit - (plan.first.stall + plan.first.lag + plan.back.exposed)
+    return least, np.maximum(np.minimum(w.run.work, limit), least)
 
 
-def reach_of(scenario: Scenario, objective: str = "time") -> Reach:
-    """What limits the intervals of a plan."""
-    with np.errstate(all="ignore"):
-        w = d.worlds([scenario])
-        return _reach(w, ph.plan(w), objective)
-
-
-def _reach(w: World, plan: ph.Plan, objective: str) -> Reach:
-    work = float(w.run.work[0, 0])
-    near = float(np.min(ev.best(w, plan, objective)))
-    least = max(float(np.min(ph.least_interval(w, plan))), 1e-3)
-    whole = plan.first.stall + plan.first.lag + plan.back.exposed
-    limit = float(np.min(w.run.wall_limit - whole))
-    near = near if 0 < near < np.inf else work  # never to save, if there are no failures
-    return Reach(near, least, max(min(work, limit), least), work)
-
-
-def _candidates(reach: Reach) -> list[float]:
-    """Round intervals in reach, and the whole run; the first possible one if there is none."""
-    low = max(reach.near / REACH, reach.least)
-    found = [float(x) for x in ROUND if low <= x <= reach.ceiling]
-    whole = [reach.work] if reach.work <= reach.ceiling else []
-    return found + whole or [min((float(x) for x in ROUND if x >= low), default=low)]
-
-
-# --- regret ---------------------------------------------------------------------------------------
-
-
-def _counts(
-    scenario: Scenario, intervals: list[float], objectives: Sequence[str]
-) -> dict[str, list[int]]:
-    """The few best n by objective, each at its best interval."""
-    if not scenario.said["second_tier"]:
-        return {objective: [1] for objective in objectives}
-    runs = _runs(scenario, EVERY, np.array(intervals), objectives, ROUGH_WORLDS)
-    found = {}
-    for objective, each in runs.items():
-        least = _regrets(*each, range(len(EVERY)))[..., 1:].mean(axis=-1).min(axis=0)
-        found[objective] = sorted(EVERY[n] for n in np.argsort(least, kind="stable")[:COUNTS])
-    return found
-
-
-def _runs(
-    scenario: Scenario,
-    counts: Sequence[int],
-    intervals: Array,
-    objectives: Sequence[str],
-    draws: int,
-) -> dict[str, tuple[Array, Array]]:
-    """By objective: what checkpoints and failures cost at each interval, n and draw; and what
-    training itself costs in each draw."""
-    cases = [_with_every(scenario, n) for n in counts] if len(counts) > 1 else [scenario]
-    w = d.worlds(cases, draws)
+def _reach(w: World) -> Reach:
     plan = ph.plan(w)
-    o = ev.at(w, plan, intervals[:, None, None])
-    whole, found = np.ones((len(intervals), len(cases), 1 + draws)), {}
-    for objective in objectives:
-        costs, training = o.cost(objective), 0.0 * w.run.work
-        if objective != "time":  # wall time contains it
-            training = ev.prices(w, plan, objective)["work"] * w.run.work
-        found[objective] = np.where(np.isnan(costs), np.inf, costs) * whole, training * whole[0]
-    return found
+    near, work = float(ev.best(w, plan, "time")[0, 0]), float(w.run.work[0, 0])
+    least, most = (float(each[0, 0]) for each in possible(w, plan))
+    return Reach(near if 0 < near < np.inf else work, least, most, work)  # work: without failures
 
 
-def _regrets(costs: Array, training: Array, tried: Sequence[int]) -> Array:
-    """Of each interval, each n that is tried and each draw: what it costs beyond the best of that
-    draw, as a share of all that the run costs."""
-    costs = costs[:, [*tried]]
-    own = costs.min(axis=(0, 1))
-    regrets = (costs - own) / (own + training[[*tried]])
-    return np.clip(np.where(np.isinf(own), 0.0, regrets), 0.0, GIVEN_UP)
-
-
-def _with_every(scenario: Scenario, n: int) -> Scenario:
-    return scenario.with_figure("policy.second_every", Figure(n, n, n, "derived", origin=ORIGIN))
+def _round(reach: Reach) -> list[float]:
+    """Round intervals in reach, and the whole run; the first possible one if there is none."""
+    found = [x for x in ROUND if reach.low <= x <= reach.high]
+    whole = [reach.work] if reach.work <= reach.high else []
+    return found + whole or [next((x for x in ROUND if x >= reach.low), reach.low)]
 
 
 # --- plans with the recommendation in them --------------------------------------------------------
@@ -220,6 +184,10 @@ def with_interval(scenario: Scenario, seconds: float) -> Scenario:
     return scenario.with_figure("policy.interval", figure)
 
 
+def _with_every(scenario: Scenario, n: int) -> Scenario:
+    return scenario.with_figure("policy.second_every", Figure(n, n, n, "derived", origin=ORIGIN))
+
+
 # --- what stands beside it ------------------------------------------------------------------------
 
 
@@ -240,24 +208,18 @@ def beside(scenario: Scenario) -> Beside:
     with np.errstate(all="ignore"):
         w = d.worlds([scenario])
         plan = ph.plan(w)
-        exact = {o: float(np.min(ev.best(w, plan, o))) for o in ev.OBJECTIVES}
+        exact = {each: float(ev.best(w, plan, each)[0, 0]) for each in OBJECTIVES}
         r = ph.rhythm(w, plan, w.run.work)
         every = w.policy.second_every
         # all that a save takes, and a failure that needs the second tier loses n intervals
         takes = r.stall + r.drag + r.second_stall / every
         rate = plan.rate + plan.lost * (every - 1.0)
-        rules = [float(np.min(rule(takes, rate))) for rule in (ph.young, ph.daly)]
-        reach = _reach(w, plan, "time")
-        low = max(reach.near / 100.0, reach.least)
-        tried = np.geomspace(low, max(low, min(reach.near * 100.0, reach.most)), 301)
+        young, daly = (float(np.min(rule(takes, rate))) for rule in (failures.young, failures.daly))
+        least, most = (float(each[0, 0]) for each in possible(w, plan))
+        near = exact["time"] if 0 < exact["time"] < np.inf else float(w.run.work[0, 0])
+        low = max(near / 100.0, least)
+        tried = np.geomspace(low, max(low, min(near * 100.0, most)), 301)
         wall = ev.at(w, plan, tried[:, None]).wall[:, 0]
-        close = tried[wall <= np.nanmin(wall) * 1.01]
-        o = ev.at(w, plan, np.array([*exact.values()])[:, None])
-        priced = [np.isfinite(o.cost(each)[at, 0]) for at, each in enumerate(exact)]
-    known = {
-        each: x
-        for (each, x), is_known in zip(exact.items(), priced, strict=True)
-        if is_known and 0 < x < np.inf
-    }
-    low, high = (float(close[0]), float(close[-1])) if len(close) else (np.nan, np.nan)
-    return Beside(known, rules[0], rules[1], low, high)
+    close = tried[wall <= np.nanmin(wall) * 1.01]
+    known = {each: x for each, x in exact.items() if 0 < x < np.inf}
+    return Beside(known, young, daly, float(close[0]), float(close[-1]))

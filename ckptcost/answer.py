@@ -7,8 +7,9 @@ last. A table is columns and rows of plain cells; numbers are SI inside, and eac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ckptcost.scenario.resolve import Scenario
@@ -68,20 +69,11 @@ class Table:
     def flat(self) -> tuple[list[str], list[list[Any]]]:
         """Keys and plain values in the columns' units: a range makes three columns, a column of
         quantities a fourth one with their units."""
-        keys: list[str] = []
-        columns: list[list[Any]] = []
+        found: dict[str, list[Any]] = {}
         for at, column in enumerate(self.columns):
-            for key, values in _flat(column, [row[at] for row in self.rows]):
-                keys.append(key)
-                columns.append(values)
-        return keys, [list(row) for row in zip(*columns, strict=True)]
-
-    def entries(self, row: list[Cell], plain: Plain) -> dict[str, Any]:
-        """A row as plain values by key."""
-        found: dict[str, Any] = {}
-        for column, cell in zip(self.columns, row, strict=True):
-            found |= entries(column, cell, plain)
-        return found
+            cells = [row[at] for row in self.rows]
+            found |= _flat(column, cells) if column.unit else _flat_quantities(column, cells)
+        return [*found], [list(row) for row in zip(*found.values(), strict=True)]
 
     def to_frame(self) -> pandas.DataFrame:
         """As a pandas frame, one column a key; what is not known is missing."""
@@ -92,40 +84,51 @@ class Table:
 
 
 ENDS = ("", "_low", "_high")
-Plain = Callable[[Any, str], Any]
-"""from a value and its unit to what stands in a file"""
 
 
-def _flat(column: Column, cells: list[Cell]) -> list[tuple[str, list[Any]]]:
-    """A column as one to four of plain values."""
-    if not column.unit:
-        found = [entries(column, cell, plain) for cell in cells]
-        keys = max(found, key=len, default=entries(column, None, plain))
-        return [(key, [each.get(key) for each in found]) for key in keys]
-    key = key_of(column)
-    if not any(isinstance(cell, Range) for cell in cells):
-        return [(key, _plain(cells, column.unit))]
-    parts = zip(*(c if isinstance(c, Range) else (c, None, None) for c in cells), strict=True)
-    return [
-        (key + end, _plain(values, column.unit)) for end, values in zip(ENDS, parts, strict=True)
+def _flat(column: Column, cells: list[Cell]) -> dict[str, list[Any]]:
+    """Most cells are plain floats, and a grid of 100,000 plans has millions of them."""
+    key, size = key_of(column), per(column.unit)
+    parts: Iterable[Sequence[Any]] = [cells]
+    if any(isinstance(cell, Range) for cell in cells):
+        parts = zip(*(c if isinstance(c, Range) else (c, None, None) for c in cells), strict=True)
+    return {
+        key + end: [
+            x / size if type(x) is float and -1e300 < x < 1e300 else _plain(x, size) for x in part
+        ]
+        for end, part in zip(ENDS, parts, strict=False)
+    }
+
+
+def _flat_quantities(column: Column, cells: list[Cell]) -> dict[str, list[Any]]:
+    rows = [
+        {key: _plain(value, per(unit)) for key, value, unit in entries(column, cell)}
+        for cell in cells
     ]
+    keys = max(rows, key=len, default={key_of(column): None})
+    return {key: [row.get(key) for row in rows] for key in keys}
 
 
-def _plain(values: Iterable[Any], unit: str) -> list[Any]:
-    """As `plain`, quick enough for a grid of 100,000 plans."""
-    size = per(unit)
-    return [x / size if type(x) is float and -1e300 < x < 1e300 else plain(x, unit) for x in values]
+def _plain(cell: Any, size: float) -> Any:
+    """A number in a unit, None if it is not known or has no end; else as it is."""
+    if not isinstance(cell, (int, float)) or isinstance(cell, bool):
+        return cell
+    return float(cell) / size if isfinite(cell) else None
 
 
-def entries(column: Column, cell: Cell, plain: Plain) -> dict[str, Any]:
-    """A cell as plain values: a range makes three, a quantity one more with its unit."""
-    key, unit, named = key_of(column), column.unit, {}
+def entries(column: Column, cell: Cell) -> Iterator[tuple[str, Any, str]]:
+    """Keys, values in SI and their units of a cell: a range has three, a quantity names its unit in
+    a fourth."""
+    key, unit = key_of(column), column.unit
     if isinstance(cell, Quantity):
-        named, unit, cell = {f"{key}_unit": cell.unit}, cell.unit, cell.range
+        unit, cell = cell.unit, cell.range
     if not isinstance(cell, Range):
-        return {key: plain(cell, unit)}
-    ends = zip(ENDS, cell, strict=True)
-    return {key + end: plain(value, unit) for end, value in ends} | named
+        yield key, cell, unit
+        return
+    for end, value in zip(ENDS, cell, strict=True):
+        yield key + end, value, unit
+    if not column.unit:
+        yield f"{key}_unit", unit, "text"
 
 
 def key_of(column: Column) -> str:
@@ -134,14 +137,6 @@ def key_of(column: Column) -> str:
         return column.key
     unit = column.unit.lower().replace("-", "_").replace("/", "_per_")
     return f"{column.key}_{unit}"
-
-
-def plain(cell: Any, unit: str) -> Any:
-    """A number in the unit of people, None where it is not known or has no end; else the text."""
-    if not isinstance(cell, (int, float)) or isinstance(cell, bool) or unit == "text":
-        return cell
-    known = cell == cell and abs(cell) != float("inf")
-    return float(f"{cell / per(unit):.12g}") if known else None
 
 
 class Say(NamedTuple):

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cached_property
 from math import inf, nan
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ckptcost.answer import Column, Quantity, Range, Table
+from ckptcost.answer import Cell, Column, Quantity, Range, Table
 from ckptcost.errors import visible
 from ckptcost.scenario.units import number, per, show, show_range
 
@@ -29,12 +28,16 @@ class Scale(NamedTuple):
     """M for millions, behind the number"""
     decimals: int | None = None
 
-    def figure(self, value: float) -> str:
+    def say(self, value: float) -> str:
         if value != value:
             return UNKNOWN
-        if value == 0 or abs(value) == inf or self.decimals is None:
-            return number(value / self.size) + self.letter * (0 < abs(value) < inf)
-        return f"{value / self.size:,.{self.decimals}f}{self.letter}"
+        if abs(value) == inf:
+            return number(value)
+        if value == 0 or self.decimals is None:
+            said = number(value / self.size) + self.letter * (value != 0)
+        else:
+            said = f"{value / self.size:,.{self.decimals}f}{self.letter}"
+        return f"{said} {self.name}".strip()
 
 
 def scale_of(values: Sequence[float], unit: str) -> Scale | None:
@@ -43,14 +46,14 @@ def scale_of(values: Sequence[float], unit: str) -> Scale | None:
     >>> scale_of([300.0, 900.0, 3600.0], "s"), scale_of([55.0, 1020.0, 10080.0], "s")
     (Scale(size=60.0, name='min', letter='', decimals=0), None)
     """
-    sizes = sorted({abs(float(x)) for x in values if 0 < abs(x) < inf})
+    sizes = sorted({float(f"{abs(x):.12g}") for x in values if 0 < abs(x) < inf})
     if not sizes:
         return own_scale(0.0, unit)
     if unit == "count" and sizes[-1] < 1e6 and all(map(float.is_integer, sizes)):
         return Scale(1.0, decimals=0)
-    most = 200.0 if unit == "s" else 1000.0  # nobody says 480 min
+    most = {"s": 90.0}.get(unit, 1000.0)  # nobody says 480 min
     for scale in (own_scale(sizes[-1], unit), own_scale(sizes[0], unit)):
-        least = 0.1 if scale.name in ("s", "%", "") else 1.0
+        least = {"s": 0.1, "%": 0.1, "": 0.1}.get(scale.name, 1.0)
         if least * scale.size <= sizes[0] <= sizes[-1] < most * scale.size:
             return scale._replace(decimals=_decimals([x / scale.size for x in sizes]))
     return None
@@ -88,30 +91,95 @@ class Part(NamedTuple):
     bar: bool = False
 
 
-def parts_of(column: Column, cells: list[Any], screen: str) -> list[Part]:
+def printed(table: Table, detail: bool = False) -> list[Part]:
+    """The columns that a person sees; all of them, with their ranges, in detail."""
+    found: list[Part] = []
+    for at, column in enumerate(table.columns):
+        if detail or column.screen != "no":
+            found += _parts(column, [row[at] for row in table.rows])
+    return [found[0]._replace(wraps=False), *found[1:]]
+
+
+def _parts(column: Column, cells: list[Cell]) -> list[Part]:
     """The texts of a column; a range or a bar beside the value makes a second one."""
-    said = _Cells(column, cells)
-    if screen == "ends":
-        return [Part(_header(column), said.ranges())]
-    values = said.values(with_range=screen == "range")
-    numeric = column.unit != "text" or any(not isinstance(c, (str, type(None))) for c in cells)
-    header = _header(column)
-    found = [Part(header, values, numeric or _amounts(values), not numeric)]
-    if screen == "both":
-        found.append(Part("range (p5-p95)", said.ranges()))
-    if screen == "bar":
-        found.append(Part("", said.bars(), right=False, bar=True))
+    header = column.header
+    if not (column.unit in ("text", "count", *SCALED) or column.unit in header):
+        header = f"{header}, {column.unit}".removeprefix(", ")
+    numbers = [_number(cell) for cell in cells]
+    scales = _scales(column, cells, numbers)
+    ends = [_ends(c, column.unit, scale) for c, scale in zip(cells, scales, strict=True)]
+    if column.screen == "ends":
+        return [Part(header, ends)]
+    texts = _values(column, cells, scales, ends)
+    words = column.unit == "text" and numbers.count(None) == len(numbers)
+    beside = {
+        "both": [Part("range (p5-p95)", ends)],
+        "bar": [Part("", _bars(numbers), right=False, bar=True)],
+    }
+    return [
+        Part(header, texts, not words or _amounts(texts), words),
+        *beside.get(column.screen, []),
+    ]
+
+
+def _number(cell: Cell) -> float | None:
+    """None for what is none."""
+    if isinstance(cell, Quantity):
+        return cell.range.value
+    if isinstance(cell, Range):
+        return cell.value
+    return None if isinstance(cell, (str, bool, type(None))) else float(cell)
+
+
+def _scales(column: Column, cells: list[Cell], numbers: list[float | None]) -> list[Scale]:
+    """One for all cells if they have one; a quantity has its own, as its row is about something
+    else than the others."""
+    values = [nan if x is None else x for x in numbers]
+    common = scale_of(values, column.unit)
+    found = []
+    for cell, value in zip(cells, values, strict=True):
+        scale = common or own_scale(value, column.unit)
+        if isinstance(cell, Quantity):
+            scale = own_scale(value, cell.unit)
+            if cell.unit not in (*SCALED, "count", "text"):
+                scale = scale._replace(name=LONG.get(cell.unit, cell.unit))
+        found.append(scale)
     return found
 
 
-def _header(column: Column) -> str:
-    """With its unit, unless the cells or the header name it."""
-    in_cells = column.unit in ("", "text", "count", *SCALED)
-    return (
-        column.header
-        if in_cells or column.unit in column.header
-        else f"{column.header}, {column.unit}".removeprefix(", ")
-    )
+def _values(column: Column, cells: list[Cell], scales: list[Scale], ends: list[str]) -> list[str]:
+    """With their ranges if they stand there; quantities have their numbers on the right and their
+    units behind, on the left."""
+    texts = [_text(c, column.unit, scale) for c, scale in zip(cells, scales, strict=True)]
+    if column.screen in ("range", "no"):
+        return [f"{text} ({end})" if end else text for text, end in zip(texts, ends, strict=True)]
+    if column.unit:
+        return texts
+    split = [text.partition(" ") if text[:1].isdigit() else (text, "", "") for text in texts]
+    width = max(len(unit) for _, _, unit in split)
+    return [f"{amount} {unit:<{width}}" for amount, _, unit in split]
+
+
+def _text(cell: Cell, unit: str, scale: Scale) -> str:
+    value = _number(cell)
+    if value is not None:
+        return scale.say(value)
+    if cell is None:
+        return "" if unit == "text" else "-"
+    return visible(cell) if isinstance(cell, str) else "yes" if cell else "no"
+
+
+def _ends(cell: Cell, unit: str, scale: Scale) -> str:
+    """The ends of a range, in the scale of its value if that can be read."""
+    if isinstance(cell, Quantity):
+        cell, unit = cell
+    if not isinstance(cell, Range) or not cell.low < cell.high:
+        return ""
+    low, high = cell.low / scale.size, cell.high / scale.size
+    near = max(abs(low), abs(high)) < 10000.0 and (low == 0.0 or abs(low) >= 0.01)
+    if unit in SCALED and near:
+        return show_range(low, high, "")
+    return show_range(cell.low, cell.high, unit)
 
 
 def _amounts(texts: Sequence[str]) -> bool:
@@ -121,95 +189,7 @@ def _amounts(texts: Sequence[str]) -> bool:
     )
 
 
-class _Cells:
-    """The cells of one column, as texts."""
-
-    def __init__(self, column: Column, cells: list[Any]) -> None:
-        self.cells = cells
-        self.units = [c.unit if isinstance(c, Quantity) else column.unit for c in cells]
-        self.bare = [c.range if isinstance(c, Quantity) else c for c in cells]
-        self.numbers = [_number(cell) for cell in self.bare]
-        self.scales = [self._scale(at) for at in range(len(cells))]
-
-    @cached_property
-    def _common(self) -> dict[str, Scale | None]:
-        """The scale of all numbers of a unit, if they have one."""
-        by_unit: dict[str, list[float]] = {}
-        for unit, value in zip(self.units, self.numbers, strict=True):
-            by_unit.setdefault(unit, []).append(value)
-        return {unit: scale_of(values, unit) for unit, values in by_unit.items()}
-
-    def _scale(self, at: int) -> Scale:
-        """A quantity has its own: its row is about something else than the others."""
-        unit = self.units[at]
-        common = None if isinstance(self.cells[at], Quantity) else self._common[unit]
-        return common or own_scale(self.numbers[at], unit)
-
-    def values(self, with_range: bool) -> list[str]:
-        texts = [self._value(at) for at in range(len(self.cells))]
-        if not with_range:
-            return self._units_aligned(texts)
-        ends = self.ranges()
-        return [f"{text} ({end})" if end else text for text, end in zip(texts, ends, strict=True)]
-
-    def _value(self, at: int) -> str:
-        cell, scale = self.bare[at], self.scales[at]
-        if cell is None:
-            return "" if self.units[at] == "text" else "-"
-        if isinstance(cell, bool):
-            return "yes" if cell else "no"
-        if isinstance(cell, str):
-            return visible(cell)
-        value = self.numbers[at]
-        name = self._unit_name(at) if abs(value) < inf else ""
-        return f"{scale.figure(value)} {name}".strip()
-
-    def _unit_name(self, at: int) -> str:
-        """In the cell: a unit that goes with the size, or that of a quantity."""
-        unit = self.units[at]
-        own = isinstance(self.cells[at], Quantity) and unit not in (*SCALED, "count", "text")
-        return LONG.get(unit, unit) if own else self.scales[at].name
-
-    def _units_aligned(self, texts: list[str]) -> list[str]:
-        """Quantities have their numbers on the right and their units behind, on the left."""
-        if not any(isinstance(cell, Quantity) for cell in self.cells):
-            return texts
-        split = [text.partition(" ") if text[:1].isdigit() else (text, "", "") for text in texts]
-        width = max(len(unit) for _, _, unit in split)
-        return [f"{amount} {unit:<{width}}" for amount, _, unit in split]
-
-    def ranges(self) -> list[str]:
-        return [self._range(at) for at in range(len(self.cells))]
-
-    def _range(self, at: int) -> str:
-        cell, scale = self.bare[at], self.scales[at]
-        if not isinstance(cell, Range) or not cell.low < cell.high:
-            return ""
-        if self.units[at] not in SCALED:
-            base = per(self.units[at])
-            return show_range(cell.low / base, cell.high / base, "")
-        low, high = cell.low / scale.size, cell.high / scale.size
-        if max(abs(low), abs(high)) < 10000.0 and (low == 0.0 or abs(low) >= 0.01):
-            return show_range(low, high, "")
-        return show_range(cell.low, cell.high, self.units[at])
-
-    def bars(self) -> list[str]:
-        most = max((x for x in self.numbers if 0.0 < x < inf), default=1.0)
-        return ["#" * max(round(BAR * x / most), 1) if 0.0 < x < inf else "" for x in self.numbers]
-
-
-def _number(cell: Any) -> float:
-    """NaN for what is none."""
-    if isinstance(cell, Range):
-        return cell.value
-    return nan if isinstance(cell, (str, bool, type(None))) else float(cell)
-
-
-def printed(table: Table, detail: bool = False) -> list[Part]:
-    """The columns that a person sees; all of them, with their ranges, in detail."""
-    found = []
-    for at, column in enumerate(table.columns):
-        if detail or column.screen != "no":
-            screen = "range" if column.screen == "no" else column.screen
-            found += parts_of(column, [row[at] for row in table.rows], screen)
-    return [found[0]._replace(wraps=False), *found[1:]]
+def _bars(numbers: Sequence[float | None]) -> list[str]:
+    sizes = [x if x is not None and 0.0 < x < inf else 0.0 for x in numbers]
+    most = max(sizes, default=0.0) or 1.0
+    return ["#" * max(round(BAR * x / most), 1) if x else "" for x in sizes]

@@ -6,7 +6,6 @@ the verb that is asked is imported; `ckptcost --help` imports none.
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -18,8 +17,6 @@ from ckptcost.questions import VERBS
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-
-    from ckptcost.answer import Answer
 
 DEFECT, INTERRUPTED, MISSED = 70, 130, 3
 LONGEST = 600
@@ -57,10 +54,14 @@ def main(arguments: Iterable[str] | None = None) -> int:
     except BrokenPipeError:  # the reader went away (`| head`): nothing to say, and nobody to say it
         _close_stdout()
         return OutputError.exit_code
+    except OSError as error:
+        return _refused(InputError(_why("read", error), str(error.filename or words)))
     except Exception as error:
-        if getattr(error, "errno", None) == errno.ENAMETOOLONG:
-            return _refused(InputError("this name is too long for a file", _shortened(words[-1])))
-        return _defect(error)
+        _print_traceback(error)
+        what = f"{type(error).__name__}: {_one_line(str(error))}"
+        report = "please report it with what CKPTCOST_DEBUG=1 prints before the same words"
+        print(f"ckptcost: a defect of ckptcost {__version__}: {what}\n  {report}", file=sys.stderr)
+        return DEFECT
 
 
 def _refused(error: CkptcostError) -> int:
@@ -73,20 +74,9 @@ def _refused(error: CkptcostError) -> int:
 
 
 def _one_line(text: str) -> str:
-    return visible(_shortened(" ".join(text.split())))
-
-
-def _shortened(text: str) -> str:
+    text = visible(" ".join(text.split()))
     half = LONGEST // 2
     return text if len(text) <= LONGEST else f"{text[:half]} ... {text[-half:]}"
-
-
-def _defect(error: Exception) -> int:
-    _print_traceback(error)
-    what = f"{type(error).__name__}: {_one_line(str(error))}"
-    report = "please report it with what CKPTCOST_DEBUG=1 prints before the same words"
-    print(f"ckptcost: a defect of ckptcost {__version__}: {what}\n  {report}", file=sys.stderr)
-    return DEFECT
 
 
 def _print_traceback(error: Exception) -> None:
@@ -100,41 +90,40 @@ def _print_traceback(error: Exception) -> None:
 
 
 def _answered(words: list[str]) -> int:
-    first = words[0] if words else "" if _is_terminal() else "--help"
-    if first in ("-h", "--help") or words == ["help"]:
-        return _say(help_of_all())
+    """Help, or what a verb answers."""
+    words = words or ([] if _is_terminal() else ["--help"])
+    if words[:1] == ["help"]:
+        words = [*words[1:2], "--help"]
+    first = words[0] if words else ""
+    if first in ("-h", "--help"):
+        return write_out(help_of_all())
     if first in ("-V", "--version"):
-        return _say(f"ckptcost {__version__}\n")
+        return write_out(f"ckptcost {__version__}\n")
     if first == "--print-completion":
-        return _say(completion("".join(words[1:2])))
-    return _verb(words)
+        return write_out(completion("".join(words[1:2])))
+    return _verb(first, words)
 
 
-def _verb(words: list[str]) -> int:
+def _verb(verb: str, words: list[str]) -> int:
     """Help of a verb, its answer, or the first edition's; no verb at all is the screen."""
     from ckptcost import former
 
-    if not words:
+    if not verb:
         return former.main(["screen"])
-    is_help = words[0] == "help"
-    verb = words[1] if is_help else words[0]
     _check_verb(verb, former.NOW)
-    if is_help or {"-h", "--help"} & set(former.own(words)):
-        return _say(parser_for(verb).format_help())
+    if {"-h", "--help"} & set(former.own(words)):
+        return write_out(parser_for(verb).format_help())
     handed = former.translated(words)
     return _ask(verb, words) if handed is None else former.main(handed)
 
 
 def _check_verb(verb: str, now: Mapping[str, str]) -> None:
-    if verb in VERBS:
-        return
     if verb in now:
         raise InputError(f"{verb} is now: {now[verb]}")
-    if verb.startswith("-"):
-        raise InputError("stands before a verb", verb, "write e.g. ckptcost model JOB, then flags")
-    if verb.endswith(".toml"):
-        raise InputError("is no verb", verb, f"write ckptcost model {verb}")
-    raise unknown_name("verb", verb, VERBS)
+    if verb.startswith("-") or verb.endswith(".toml"):
+        raise InputError("is no verb", verb, "write e.g. ckptcost model JOB, then flags")
+    if verb not in VERBS:
+        raise unknown_name("verb", verb, VERBS)
 
 
 def help_of_all() -> str:
@@ -149,36 +138,28 @@ def help_of_all() -> str:
 
 
 def _ask(verb: str, words: list[str]) -> int:
-    """Ask a question of this edition and write its answer."""
+    """Ask a question of this edition and write its answer; the value is the exit code."""
     import shlex
     import warnings
 
-    places, options = parsed(verb, words[1:])
-    output, form = options.pop("output") or "", options.pop("format")
-    form = form or ("text" if verb == "export" else format_for(output))
-    detail = options.pop("detail")
+    from ckptcost.flags import parsed
+
+    places, options = parsed(parser_for(verb), question(verb), words[1:])
+    output, form, detail = (options.pop(key) for key in ("output", "format", "detail"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         answer = question(verb)(*places, **options)
         if isinstance(answer, Mapping):
             return write_files(answer, output)
+        from ckptcost.write import WRITERS
+
+        form = form or format_for(output)
         answer.command = answer.command or shlex.join(["ckptcost", *words])
-        written = _written(answer, form, detail)
+        written = WRITERS[form](answer, detail).rstrip("\n") + "\n"
     write_out(written, output)
-    return _missed(answer, aloud=bool(output) or form != "text")
-
-
-def _missed(answer: Answer, aloud: bool) -> int:
-    """The exit code; targets that are missed are said if the text of the answer is not read."""
-    for each in answer.missed if aloud else ():
+    for each in answer.missed if output or form != "text" else ():  # the text says them itself
         print(f"ckptcost: {visible(each)}", file=sys.stderr)
     return MISSED if answer.missed else 0
-
-
-def _written(answer: Answer, form: str, detail: bool) -> str:
-    from ckptcost.write import WRITERS
-
-    return WRITERS[form](answer, detail).rstrip("\n") + "\n"
 
 
 def question(verb: str) -> Callable[..., Any]:
@@ -189,56 +170,41 @@ def question(verb: str) -> Callable[..., Any]:
     return found
 
 
-# --- words to arguments ---------------------------------------------------------------------------
+# --- flags ----------------------------------------------------------------------------------------
 
 
-def parsed(verb: str, words: list[str]) -> tuple[list[Any], dict[str, Any]]:
-    """What stands in its place, and the flags that are given."""
-    from ckptcost.flags import parameters_of, placed
-
-    parameters = parameters_of(question(verb))
-    parser = parser_for(verb, with_places=False)
-    found, rest = parser.parse_known_args(words)
-    options = vars(found)
-    split = rest.index("--") if "--" in rest else len(rest)
-    unknown = [word for word in rest[:split] if word.startswith("-") and word != "-"]
-    if unknown:
-        known = [name for action in parser._actions for name in action.option_strings]
-        flag = unknown[0].partition("=")[0]
-        raise unknown_name("flag", flag, known, verb)
-    words = [word for word in rest if word != "--"]
-    return placed(verb, parameters, words, options.pop("alias", [])), options
-
-
-def parser_for(verb: str, with_places: bool = True) -> ArgumentParser:
-    """The parser of one verb. Words in places are declared only for its help and completion."""
-    from ckptcost.flags import Parser, add_parameters
+def parser_for(verb: str) -> ArgumentParser:
+    """The parser of one verb."""
+    from ckptcost.flags import Parser
 
     parser = Parser(prog=f"ckptcost {verb}", usage=f"ckptcost {verb} {VERBS[verb].places} [flags]")
-    fill(parser, verb, add_parameters, with_places)
-    return parser
+    return fill(parser, verb)
 
 
-def fill(parser: Any, verb: str, add: Callable[..., None], with_places: bool = True) -> None:
-    """A verb's flags, its help and its examples."""
-    parser.description = VERBS[verb].answers
+def fill(parser: ArgumentParser, verb: str) -> ArgumentParser:
+    """With a verb's flags, its help and its examples."""
+    from ckptcost import former
+    from ckptcost.flags import add_parameters
+
     if not VERBS[verb].is_question:
-        from ckptcost import former
-
-        return former.add_flags(parser, verb)
-    add(parser, question(verb), with_places)
+        parser.description = VERBS[verb].answers
+        former.add_flags(parser, verb)
+        return parser
+    add_parameters(parser, question(verb))
     output = parser.add_argument_group("the answer")
     output.add_argument(
         "-f", "--format", choices=FORMATS, help="how it is written (default: text, or by -o)"
     )
-    output.add_argument("-o", "--output", metavar="FILE", help="a file; its suffix is the format")
+    output.add_argument(
+        "-o", "--output", metavar="FILE", default="", help="a file; its suffix is the format"
+    )
     output.add_argument("--detail", action="store_true", help="every table, line, input and source")
-    return None
+    return parser
 
 
 def completion(shell: str) -> str:
     """A script that completes command lines, made by shtab from the same flags."""
-    from ckptcost.flags import Parser, add_parameters
+    from ckptcost.flags import Parser
 
     try:
         import shtab
@@ -249,7 +215,7 @@ def completion(shell: str) -> str:
     whole = Parser(prog="ckptcost")
     verbs = whole.add_subparsers()
     for name, verb in VERBS.items():
-        fill(verbs.add_parser(name, help=verb.answers), name, add_parameters)
+        fill(verbs.add_parser(name, help=verb.answers), name)
     return f"{shtab.complete(whole, shell)}\n"
 
 
@@ -264,83 +230,64 @@ def format_for(output: str) -> str:
     """
     suffix = os.path.splitext(output)[1].lower()
     if suffix not in SUFFIXES:
-        raise InputError(
-            f"no format is called {suffix[1:]!r}", f"-o {output}", f"use {_suffixes()}"
-        )
+        known = ", ".join(filter(None, SUFFIXES))
+        raise InputError(f"no format is called {suffix[1:]!r}", f"-o {output}", f"use {known}")
     return SUFFIXES[suffix]
-
-
-def _suffixes() -> str:
-    return ", ".join(filter(None, SUFFIXES))
 
 
 def write_files(files: Mapping[str, str | bytes], output: str) -> int:
     """What a question hands over as files: one as it is named, several into a folder."""
     if len(files) == 1:
-        write_out(next(iter(files.values())), output)
-        return 0
+        return write_out(next(iter(files.values())), output)
     if not output:
         raise InputError(f"writes {len(files)} files", "-o", "name their folder, e.g. -o costs")
     try:
         os.makedirs(output, exist_ok=True)
     except OSError as error:
-        raise OutputError(_why(error), output) from None
+        raise OutputError(_why("written", error), output) from None
     for name, data in files.items():
         write_out(data, os.path.join(output, name))
     return 0
 
 
-def write_out(written: str | bytes, output: str) -> None:
+def write_out(written: str | bytes, output: str = "") -> int:
     """To a file, or else to the terminal."""
-    data = written.encode("utf-8", "backslashreplace") if isinstance(written, str) else written
+    is_file = output not in ("", "-")
     try:
-        if output in ("", "-"):
-            _to_stdout(data)
+        if is_file:
+            _to_file(written, os.path.realpath(output))
+        elif isinstance(written, str):
+            sys.stdout.write(written)
         else:
-            _to_file(data, os.path.realpath(output))
+            sys.stdout.buffer.write(written)
+        sys.stdout.flush()
     except BrokenPipeError:
         raise
     except (OSError, ValueError) as error:
-        if output in ("", "-"):
+        if not is_file:
             _close_stdout()
-        raise OutputError(_why(error), output or "stdout") from None
+        raise OutputError(_why("written", error), output or "stdout") from None
+    return 0
 
 
-def _why(error: OSError | ValueError) -> str:
-    return f"could not be written ({getattr(error, 'strerror', None) or error})"
+def _why(done: str, error: OSError | ValueError) -> str:
+    return f"could not be {done} ({getattr(error, 'strerror', None) or error})"
 
 
-def _to_stdout(data: bytes) -> None:
-    if hasattr(sys.stdout, "buffer"):
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-    else:
-        sys.stdout.write(data.decode("utf-8"))
-
-
-def _to_file(data: bytes, path: str) -> None:
+def _to_file(written: str | bytes, path: str) -> None:
     """The file appears whole or not at all; a device or a pipe is written to as it is."""
-    if os.path.exists(path) and not os.path.isfile(path):
-        with open(path, "wb") as file:
-            file.write(data)
-        return
-    part = f"{path}.{os.getpid()}.part"
+    data = written.encode("utf-8", "backslashreplace") if isinstance(written, str) else written
+    is_special = os.path.exists(path) and not os.path.isfile(path)
+    part = path if is_special else f"{path}.{os.getpid()}.part"
     try:
         with open(part, "wb") as file:
             file.write(data)
-        if os.path.exists(path) and not os.access(path, os.W_OK):
-            raise PermissionError(13, "it is read-only")
-        os.replace(part, path)
+        if not is_special:
+            os.replace(part, path)
     except BaseException:
-        if os.path.exists(part):
+        if not is_special and os.path.exists(part):
             os.unlink(part)
         raise
-
-
-def _say(text: str) -> int:
-    write_out(text, "")
-    return 0
 
 
 def _is_terminal() -> bool:

@@ -7,9 +7,9 @@ is "not known", and "inf" has no end. Types are in `reading`, which costs 100 ms
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
 from ckptcost import __version__
@@ -47,13 +47,10 @@ def document_of(answer: Answer) -> dict[str, Any]:
         "command": answer.command,
         "title": answer.title,
         "about": answer.about,
-        "says": [_say(each) for each in answer.says],
+        "says": _says(answer.says),
         "tables": _tables(answer.tables),
-        "notes": [_say(each) for each in answer.notes],
-        "cautions": [
-            {"code": c.code, "words": c.words, "cases": [*c.cases], "blocks": c.blocks}
-            for c in answer.cautions
-        ],
+        "notes": _says(answer.notes),
+        "cautions": [each._asdict() | {"cases": [*each.cases]} for each in answer.cautions],
         "missed": answer.missed,
         "plots": [_plot(each) for each in answer.plots],
         "draws": answer.draws,
@@ -68,8 +65,8 @@ def document_of(answer: Answer) -> dict[str, Any]:
 # --- what is printed ------------------------------------------------------------------------------
 
 
-def _say(say: Say) -> dict[str, str]:
-    return {key: value for key, value in say._asdict().items() if value or key == "words"}
+def _says(says: Sequence[Say]) -> list[dict[str, str]]:
+    return [{k: v for k, v in say._asdict().items() if v or k == "words"} for say in says]
 
 
 def _tables(tables: Sequence[Table]) -> dict[str, Any]:
@@ -87,55 +84,47 @@ def _tables(tables: Sequence[Table]) -> dict[str, Any]:
 
 
 def _rows(table: Table) -> list[dict[str, Any]]:
-    """What does not apply has no key; what is not known is null."""
-    rows = []
-    for row in table.rows:
-        found: dict[str, Any] = {}
-        for column, cell in zip(table.columns, row, strict=True):
-            if cell is not None:
-                found |= entries(column, _unknown(cell), in_unit)
-        rows.append(found)
-    return rows
+    """What does not apply has no key; what is not known is null, and its ends are too."""
+    return [
+        {
+            key: in_unit(value, unit)
+            for column, cell in zip(table.columns, row, strict=True)
+            if cell is not None
+            for key, value, unit in entries(column, _unknown(cell))
+        }
+        for row in table.rows
+    ]
 
 
 def _unknown(cell: Cell) -> Cell:
-    """What is not known has no ends either."""
+    """Without ends if it has no value."""
     if isinstance(cell, Quantity):
-        return Quantity(_without_ends(cell.range), cell.unit)
-    return _without_ends(cell) if isinstance(cell, Range) else cell
+        return cell if cell.range.value == cell.range.value else Quantity(NOT_KNOWN, cell.unit)
+    return NOT_KNOWN if isinstance(cell, Range) and cell.value != cell.value else cell
 
 
-def _without_ends(range_: Range) -> Range:
-    return range_ if range_.value == range_.value else Range(math.nan, math.nan, math.nan)
+NOT_KNOWN = Range(nan, nan, nan)
 
 
 def in_unit(value: Any, unit: str) -> Any:
     """A number in a unit, to twelve digits, as JSON can hold it."""
     if isinstance(value, (str, bool)) or value is None:
         return value
-    if unit == "text" or not math.isfinite(value):
+    if unit == "text" or not isfinite(value):
         return exact(float(value))
     return exact(float(f"{value / per(unit):.12g}"))
 
 
 def exact(value: float) -> float | str | None:
-    if math.isfinite(value):
+    if isfinite(value):
         return int(value) if value == int(value) and abs(value) < 1e15 else value
     return None if value != value else "inf" if value > 0 else "-inf"
 
 
 def _plot(plot: Plot) -> dict[str, Any]:
     lines = [{"name": line.name, "x": _twelve(line.x), "y": _twelve(line.y)} for line in plot.lines]
-    marks = [{"name": name, "x": x, "y": y} for name, *place in plot.marks
-             for x, y in [_twelve(place)]]  # fmt: skip
-    return {
-        "title": plot.title,
-        "x": plot.x,
-        "y": plot.y,
-        "lines": lines,
-        "marks": marks,
-        "log_x": plot.log_x,
-    }
+    marks = [{"name": name, "x": in_unit(x, ""), "y": in_unit(y, "")} for name, x, y in plot.marks]
+    return plot._asdict() | {"lines": lines, "marks": marks}
 
 
 def _twelve(values: Sequence[float]) -> list[Any]:
@@ -145,9 +134,7 @@ def _twelve(values: Sequence[float]) -> list[Any]:
 # --- what went in ---------------------------------------------------------------------------------
 
 
-def _inputs(
-    cases: Mapping[str, Scenario],
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _inputs(cases: Mapping[str, Scenario]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Each distinct figure and word once, with the cases that have it."""
     found: dict[tuple[str, Any], list[str]] = {}
     for case, scenario in cases.items():
@@ -156,39 +143,30 @@ def _inputs(
                 found.setdefault((f"{section}.{key}", value), []).append(case)
     figures, words = [], []
     for (path, value), names in found.items():
-        where = {"cases": ALL if len(names) == len(cases) else names}
+        row: dict[str, Any] = {"path": path}
         if isinstance(value, Figure):
-            figures.append({"path": path, **_figure(value), **where})
+            figures.append(row)
+            ends = ("value", "low", "high") if value.ranged else ("value",)
+            row |= {end: exact(getattr(value, end)) for end in ends}
+            row |= {key: getattr(value, key) for key in PEDIGREE if getattr(value, key)}
         else:
-            words.append({"path": path, "value": value, **where})
+            words.append(row)
+            row["value"] = value
+        row["cases"] = ALL if len(names) == len(cases) else names
     return figures, words
-
-
-def _figure(figure: Figure) -> dict[str, Any]:
-    ends = {"low": figure.low, "high": figure.high} if figure.ranged else {}
-    found = {key: exact(value) for key, value in ({"value": figure.value} | ends).items()}
-    said = {key: getattr(figure, key) for key in PEDIGREE}
-    return found | {key: value for key, value in said.items() if value}
 
 
 def _scenarios(cases: Mapping[str, Scenario]) -> list[dict[str, Any]]:
     """What is known of cases besides their figures, once for all cases of which it is the same."""
-    found: list[dict[str, Any]] = []
-    for case, scenario in cases.items():
-        said = {
-            "name": scenario.name,
-            "names": scenario.names,
-            "claims": [*scenario.claims],
-            "lacking": scenario.lacking,
-        }
-        same = next((each for each in found if all(each[k] == v for k, v in said.items())), None)
-        if same is None:
-            found.append({**said, "cases": [case]})
-        else:
-            same["cases"].append(case)
-    for each in found:
-        each["cases"] = ALL if len(each["cases"]) == len(cases) else each["cases"]
-    return found
+    found: list[tuple[dict[str, Any], list[str]]] = []
+    for case, each in cases.items():
+        said = {"name": each.name, "names": each.names, "claims": [*each.claims]}
+        said |= {"lacking": each.lacking}
+        names = next((names for other, names in found if other == said), None)
+        if names is None:
+            found.append((said, names := []))
+        names.append(case)
+    return [said | {"cases": ALL if len(names) == len(cases) else names} for said, names in found]
 
 
 # --- as text --------------------------------------------------------------------------------------
@@ -201,11 +179,8 @@ def _lines(value: Any, depth: int, indent: str = "") -> str:
     if not depth or not nested:
         return json.dumps(value, allow_nan=False)
     deeper = f"{indent} "
-    if isinstance(value, list):
-        parts = [_lines(each, depth - 1, deeper) for each in value]
-    else:
-        parts = [
-            f"{json.dumps(key)}: {_lines(each, depth - 1, deeper)}" for key, each in value.items()
-        ]
-    opening, closing = "[]" if isinstance(value, list) else "{}"
+    parts = [_lines(each, depth - 1, deeper) for each in inside]
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(key)}: {part}" for key, part in zip(value, parts, strict=True)]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
     return f"{opening}\n{deeper}" + f",\n{deeper}".join(parts) + f"\n{indent}{closing}"

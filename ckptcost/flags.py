@@ -7,11 +7,12 @@ it may be given and what is read; `**flags: Unpack[Flags]` stands for the flags 
 from __future__ import annotations
 
 import inspect
-from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, HelpFormatter
+from argparse import SUPPRESS, Action, ArgumentParser, HelpFormatter
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, NoReturn, get_args, get_origin, get_type_hints
 
-from ckptcost.errors import InputError
+from ckptcost.errors import InputError, unknown_name
+from ckptcost.scenario.units import parse
 
 
 class Parameter(NamedTuple):
@@ -26,22 +27,19 @@ class Parameter(NamedTuple):
     many: bool = False
     """takes all words that are left"""
 
-    @property
-    def spelled(self) -> str:
-        return f"--{self.name.rstrip('_').replace('_', '-')}"
-
 
 class Parser(ArgumentParser):
     """argparse, whose complaints are ours."""
 
     def __init__(self, **how: Any) -> None:
-        how.setdefault("allow_abbrev", False)
-        super().__init__(formatter_class=_Help, **how)
+        super().__init__(formatter_class=_Help, **{"allow_abbrev": False, **how})
 
     def error(self, message: str) -> NoReturn:
-        where, _, problem = message.removeprefix("argument ").partition(": ")
-        where, problem = (where, problem) if problem else ("", where)
-        raise InputError(problem, where, f"its flags: ckptcost help {self.prog.split()[-1]}")
+        where, _, problem = message.removeprefix("argument ").rpartition(": ")
+        if where.endswith("required"):
+            where, problem = "", f"{problem} is missing"
+        verb = self.prog.split()[-1]
+        raise InputError(problem, where or verb, f"what it takes: ckptcost help {verb}")
 
 
 class _Help(HelpFormatter):
@@ -56,7 +54,7 @@ class _Help(HelpFormatter):
             super(_Help, self)._fill_text(x, width, indent) if x[:2] != "  " else x for x in lines
         )
 
-    def _format_action_invocation(self, action: Any) -> str:
+    def _format_action_invocation(self, action: Action) -> str:
         if not action.option_strings or action.nargs == 0:
             return super()._format_action_invocation(action)
         return f"{', '.join(action.option_strings)} {action.metavar or action.dest.upper()}"
@@ -69,120 +67,106 @@ def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             shared = get_type_hints(get_args(hints[name])[0], include_extras=True)
-            found += [Parameter(key, *_read(hint), shared=True) for key, hint in shared.items()]
+            for key, hint in shared.items():
+                kind, flag = get_args(hint)[:2]
+                found.append(Parameter(key, kind, flag, shared=True))
         else:
             many = parameter.kind is inspect.Parameter.VAR_POSITIONAL
-            found.append(Parameter(name, *_read(hints[name]), parameter.default, many=many))
+            kind, flag = get_args(hints[name])[:2]
+            found.append(Parameter(name, kind, flag, parameter.default, many=many))
     return found
 
 
-def _read(hint: Any) -> tuple[Any, Any]:
-    kind, flag = get_args(hint)[:2]
-    return kind, flag
-
-
-def add_parameters(parser: Any, function: Callable[..., Any], with_places: bool) -> None:
+def add_parameters(parser: Any, function: Callable[..., Any]) -> None:
     """All flags of a question, with its docstring as the help."""
-    doc = inspect.cleandoc(function.__doc__ or "")
-    head, _, examples = doc.partition("\n\n")
+    head, _, examples = inspect.cleandoc(function.__doc__ or "").partition("\n\n")
     parser.description = " ".join(head.split())
     parser.epilog = "examples:\n" + "\n".join(f"  {line}" for line in examples.splitlines())
-    parameters = parameters_of(function)
     mine = parser.add_argument_group("this question")
     job = parser.add_argument_group("the job")
+    parameters = parameters_of(function)
     for each in parameters:
-        if not each.flag.place:
-            _add_flag(job if each.shared else mine, each)
-        elif with_places:
+        if each.flag.place:
             _add_place(parser, each)
+        else:
+            _add_flag(job if each.shared else mine, each)
     if {"job", "plans"} & {each.name for each in parameters}:
-        hidden = {"action": "append", "default": SUPPRESS, "help": SUPPRESS}
+        hidden = {"action": "append", "default": [], "help": SUPPRESS}
         parser.add_argument("-s", "--scenario", dest="alias", **hidden)
 
 
 def _add_place(parser: Any, each: Parameter) -> None:
+    is_needed = each.default is inspect.Parameter.empty
+    how: dict[str, Any] = {"nargs": "*" if each.many else None if is_needed else "?"}
+    if not is_needed:
+        how["default"] = each.default
     metavar = each.flag.metavar or each.name.upper()
-    nargs = "*" if each.many else None if each.default is inspect.Parameter.empty else "?"
-    said = (
-        f"{each.flag.help} (default: {each.default})"
-        if nargs == "?" and each.default
-        else each.flag.help
-    )
-    added = parser.add_argument(
-        each.name, nargs=nargs, metavar=metavar, help=said.replace("%", "%%")
-    )
+    added = parser.add_argument(each.name, metavar=metavar, help=_help(each), **how)
     added.complete = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
 
 
 def _add_flag(parser: Any, each: Parameter) -> None:
-    how: dict[str, Any] = {"dest": each.name, "default": SUPPRESS}
-    said = each.flag.help
-    if each.kind is bool:
-        how["action"] = "store_true"
-    else:
-        how["metavar"] = each.flag.metavar or ("N" if each.kind is int else "TEXT")
+    how: dict[str, Any] = {"action": "store_true"}
+    if each.kind is not bool:
+        how = {"metavar": each.flag.metavar or ("N" if each.kind is int else "TEXT")}
         if get_origin(each.kind) is Literal:
             how["choices"] = get_args(each.kind)
-        elif get_origin(each.kind) in (Sequence, tuple, list):
+        elif get_origin(each.kind) is Sequence:
             how["action"] = "append"
         else:
-            how["type"] = _reader(each.kind)
-        if each.default and not each.shared and each.default is not inspect.Parameter.empty:
-            said = f"{said} (default: {each.default})"
-    parser.add_argument(each.spelled, help=said.replace("%", "%%"), **how)
+            how["type"] = {int: count, float: number}.get(each.kind, str)
+    spelled = f"--{each.name.rstrip('_').replace('_', '-')}"
+    parser.add_argument(spelled, dest=each.name, default=SUPPRESS, help=_help(each), **how)
 
 
-def _reader(kind: Any) -> Callable[[str], Any]:
-    kinds = {kind, *get_args(kind)}
-    return str if str in kinds else whole if int in kinds else share if float in kinds else str
+def _help(each: Parameter) -> str:
+    default = "" if each.default is inspect.Parameter.empty else each.default
+    said = f"{each.flag.help} (default: {default})" if default else each.flag.help
+    return str(said).replace("%", "%%")
 
 
-def whole(text: str) -> int:
+def count(text: str) -> int:
     """
-    >>> whole("1e4"), whole("16,384")
+    >>> count("1e4"), count("16,384")
     (10000, 16384)
     """
-    number = share(text.replace(",", ""))
-    if number != int(number):
-        raise ArgumentTypeError(f"{text[:60]!r} is no whole number")
-    return int(number)
+    found = parse(text, "1024")
+    if found != int(found):
+        raise ValueError
+    return int(found)
 
 
-def share(text: str) -> float:
+def number(text: str) -> float:
     """
-    >>> share("0.95"), share("95 %")
+    >>> number("0.95"), number("95 %")
     (0.95, 0.95)
     """
-    number = text.strip().removesuffix("%")
-    try:
-        found = float(number)
-    except ValueError:
-        found = float("nan")
-    if not abs(found) < 1e15:
-        raise ArgumentTypeError(f"{text[:60]!r} is no number")
-    return found / 100 if number != text.strip() else found
+    return round(parse(text, "0.5"), 12)
 
 
-def placed(
-    verb: str, parameters: Sequence[Parameter], words: Sequence[str], jobs: Sequence[str] = ()
-) -> list[str]:
-    """The words without a flag, as the parameters that take them; `jobs` were given as -s."""
-    takers = [each for each in parameters if each.flag.place]
-    names = [each.name for each in takers]
-    at = names.index("job" if "job" in names else "plans") if jobs else len(words)
-    found = [*words[:at], *jobs, *words[at:]]
-    _check_count(verb, takers, found)
-    return found
+def parsed(
+    parser: ArgumentParser, function: Callable[..., Any], words: Sequence[str]
+) -> tuple[list[Any], dict[str, Any]]:
+    """What stands in its place, and the flags that are given. A job may also be given as -s."""
+    found, rest = parser.parse_known_intermixed_args(words)
+    if rest:
+        raise _left_over(parser, rest[0])
+    options, places = vars(found), list[Any]()
+    jobs = options.pop("alias", [])
+    for each in parameters_of(function):
+        if each.many:
+            places += [*jobs, *options.pop(each.name)]
+        elif each.flag.place:
+            value = options.pop(each.name)
+            places.append(jobs[-1] if jobs and each.name == "job" else value)
+    return places, options
 
 
-def _check_count(verb: str, takers: Sequence[Parameter], found: Sequence[str]) -> None:
-    """Neither too few nor too many."""
-    many = any(each.many for each in takers)
-    needed = [each for each in takers if each.default is inspect.Parameter.empty and not each.many]
-    if len(found) < len(needed):
-        lacking = needed[len(found)]
-        metavar, usage = lacking.flag.metavar or lacking.name.upper(), f"see ckptcost help {verb}"
-        raise InputError(f"{metavar} is missing", verb, f"{lacking.flag.help}; {usage}")
-    if len(found) > len(takers) and not many:
-        problem = f"{found[len(takers)][:60]!r} is one word too many"
-        raise InputError(problem, verb, f"what it takes: ckptcost help {verb}")
+def _left_over(parser: ArgumentParser, word: str) -> InputError:
+    """A flag that is none, or a word for which there is no place."""
+    verb = parser.prog.split()[-1]
+    if word.startswith("-"):
+        known = [name for action in parser._actions for name in action.option_strings]
+        return unknown_name("flag", word.partition("=")[0], known, verb)
+    problem = f"{word[:60]!r} is one word too many"
+    return InputError(problem, verb, f"what it takes: ckptcost help {verb}")

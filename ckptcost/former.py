@@ -45,9 +45,7 @@ SCHEMA = "ckptcost.answer/3"
 
 def translated(words: Words) -> Words | None:
     """The first edition's words for a command line; None if the new code answers it."""
-    if not words or words[0] not in FORMS or {"-h", "--help"} & set(own(words)):
-        return None
-    found = FORMS[words[0]](words[1:])
+    found = FORMS[words[0]](words[1:]) if words[0] in FORMS else None
     return found and [*_spelled(own(found)), *found[len(own(found)) :]]
 
 
@@ -67,12 +65,10 @@ def _spelled(words: Words) -> Words:
 
 def places(words: Words) -> Words:
     """The words that are no flags and no values of flags."""
-    before = ["", *words]
     return [
         word
-        for last, word in zip(before, words, strict=False)
-        if not word.startswith("-")
-        and (not last.startswith("-") or "=" in last or last in SWITCHES)
+        for last, word in pairwise(["", *words])
+        if word[:1] != "-" and (last[:1] != "-" or "=" in last or last in SWITCHES)
     ]
 
 
@@ -99,29 +95,20 @@ def _run(words: Words) -> Words:
 
 
 def _fleet(words: Words) -> Words:
-    if words[:1] != ["pack"]:
-        return ["fleet", *words]
-    if _value(words, "--store")[0] is None:
+    if words[:1] == ["pack"] and _value(words, "--store")[0] is None:
         remedy = "write e.g. ckptcost fleet pack last --store DIR"
         raise InputError("names no store", "fleet pack", remedy)
-    return ["runs", *words]
-
-
-def _doctor(words: Words) -> Words:
-    return ["selftest" if places(words) else "doctor", *words]
+    return ["runs" if words[:1] == ["pack"] else "fleet", *words]
 
 
 def _report(words: Words) -> Words | None:
-    asked = places(words)
-    if not asked and "--check" in words:
-        raise InputError("FILE is missing", "report --check", "name a saved answer")
-    if not asked:
-        return ["runs", "list", *words]
-    if is_answer(asked[0]):
+    asked, check = places(words), "--check" in words
+    if asked and is_answer(asked[0]):
         return None
-    if "--check" in words:
-        return ["check", *(word for word in words if word != "--check")]
-    return ["report", *words]
+    if check and not asked:
+        raise InputError("FILE is missing", "report --check", "name a saved answer")
+    rest = [word for word in words if word != "--check"]
+    return [*(["check"] if check else ["report"] if asked else ["runs", "list"]), *rest]
 
 
 def _export(words: Words) -> Words | None:
@@ -145,7 +132,7 @@ FORMS: dict[str, Callable[[Words], Words | None]] = {
     "calibrate": lambda words: ["calibrate", *words],
     "export": _export,
     "fleet": _fleet,
-    "doctor": _doctor,
+    "doctor": lambda words: ["selftest" if places(words) else "doctor", *words],
     "compare": _compare,
 }
 """by verb: its words for the first edition"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from itertools import chain
 from typing import NamedTuple
@@ -12,7 +12,8 @@ from ckptcost.answer import Plot
 from ckptcost.scenario.units import number, per, show
 
 WIDTH, HEIGHT = 640, 320
-LEFT, RIGHT, TOP, BOTTOM = 74, 16, 34, 50
+LEFT, RIGHT, TOP, BOTTOM = 74, 36, 34, 50
+"""room for the ticks; at the right for half of "100,000" in the letters of a telephone"""
 TIMES = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 18000, 43200, 86400, 172800, 604800)
 """seconds at which people expect a tick"""
 DASHES = ("", "7 4", "2 3", "9 3 2 3", "1 2", "12 4")
@@ -61,20 +62,18 @@ def _round(step: float) -> float:
 def _log_ticks(low: float, high: float, unit: str) -> list[float]:
     """Powers of ten, with 2 and 5 between them if there are few; times that people say."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    tries: list[list[float]] = [
-        [10.0**n * m for n in decades for m in ms] for ms in ((1, 2, 5), (1,))
-    ]
+    many, few = ([10.0**n * m for n in decades for m in ms] for ms in ((1, 2, 5), (1,)))
     if unit == "s" and low >= 0.5:
-        tries = [list(map(float, TIMES)), [float(t) for t in TIMES[2::2]]]
-    found = [[x for x in ticks if low * 0.999 <= x <= high * 1.001] for ticks in tries]
-    return next((each for each in found if len(each) <= 8), found[-1])
+        many, few = [*map(float, TIMES)], [*map(float, TIMES[2::2])]
+    found = [[x for x in ticks if low * 0.999 <= x <= high * 1.001] for ticks in (many, few)]
+    return found[0] if len(found[0]) <= 8 else found[1]
 
 
 def svg(plot: Plot) -> str:
     """The drawing; "" if there is nothing to draw."""
-    points = [_drawable([*zip(line.x, line.y, strict=True)], plot) for line in plot.lines]
-    marks = [mark for mark in plot.marks if _drawable([mark[1:]], plot)]
-    everything = [*chain(*points), *(mark[1:] for mark in marks)]
+    points = [_drawable(zip(line.x, line.y, strict=True), plot) for line in plot.lines]
+    marks = [(name, *point) for name, x, y in plot.marks for point in _drawable([(x, y)], plot)]
+    everything = [*chain(*points), *((x, y) for _, x, y in marks)]
     if len(everything) < 2:
         return ""
     across = axis_of(plot.x, [x for x, _ in everything], plot.log_x)
@@ -94,9 +93,10 @@ def svg(plot: Plot) -> str:
     return f'<svg class="drawing" {size} role="img" aria-label="{name}">{"".join(body)}</svg>'
 
 
-def _drawable(points: Sequence[tuple[float, float]], plot: Plot) -> list[tuple[float, float]]:
+def _drawable(points: Iterable[tuple[float, float]], plot: Plot) -> list[tuple[float, float]]:
+    """To twelve digits, so that a saved plot is drawn as it was."""
     return [
-        (x, y) for x, y in points
+        (float(f"{x:.12g}"), float(f"{y:.12g}")) for x, y in points
         if math.isfinite(x) and math.isfinite(y) and (x > 0 or not plot.log_x)
     ]  # fmt: skip
 
@@ -105,21 +105,23 @@ Place = Callable[[float, float], tuple[float, float]]
 
 
 def _grid(across: Axis, up: Axis, place: Place) -> list[str]:
+    right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     found = []
     for tick in across.ticks:
         x, _ = place(tick, up.low)
-        found.append(_line("grid", x, TOP, x, HEIGHT - BOTTOM))
-        anchor = "end" if x > WIDTH - 2.5 * RIGHT else "middle"
-        found.append(_word(x, HEIGHT - BOTTOM + 19, across.say(tick), anchor))
+        found.append(_line("grid", x, TOP, x, bottom))
+        found.append(_word(x, bottom + 19, across.say(tick), "middle"))
     for tick in up.ticks:
         _, y = place(across.low, tick)
-        found.append(_line("grid", LEFT, y, WIDTH - RIGHT, y))
+        found.append(_line("grid", LEFT, y, right, y))
         found.append(_word(LEFT - 7, y + 4, up.say(tick), "end"))
-    found.append(_line("axis", LEFT, HEIGHT - BOTTOM, WIDTH - RIGHT, HEIGHT - BOTTOM))
-    found.append(_line("axis", LEFT, TOP, LEFT, HEIGHT - BOTTOM))
-    middle = LEFT + (WIDTH - LEFT - RIGHT) / 2
-    found.append(_word(middle, HEIGHT - 10, across.label, "middle", "label"))
-    return [*found, _word(8, 15, up.label, "start", "label")]
+    return [
+        *found,
+        _line("axis", LEFT, bottom, right, bottom),
+        _line("axis", LEFT, TOP, LEFT, bottom),
+        _word((LEFT + right) / 2, HEIGHT - 10, across.label, "middle", "label"),
+        _word(8, 15, up.label, "start", "label"),
+    ]
 
 
 def _curve(at: int, points: Sequence[tuple[float, float]]) -> str:

@@ -4,9 +4,9 @@ the Answer and Scenarios that one holds. Nothing that writes an answer imports t
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from math import nan
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, JsonValue, ValidationError
@@ -52,6 +52,13 @@ class SayPart(Part):
     command: str = ""
 
 
+class CautionPart(Part):
+    code: str
+    words: str
+    cases: list[str]
+    blocks: bool = False
+
+
 class ColumnPart(Part):
     key: str
     header: str
@@ -66,12 +73,10 @@ class TablePart(Part):
     note: str = ""
     shown: bool = True
 
-
-class CautionPart(Part):
-    code: str
-    words: str
-    cases: list[str]
-    blocks: bool = False
+    def table(self, name: str) -> Table:
+        columns = [Column(**each.model_dump()) for each in self.columns]
+        rows = [[_cell(column, row) for column in columns] for row in self.rows]
+        return Table(name, self.title, columns, rows, self.note, self.shown)
 
 
 class LinePart(Part):
@@ -94,6 +99,11 @@ class PlotPart(Part):
     marks: list[MarkPart] = []
     log_x: bool = False
 
+    def plot(self) -> Plot:
+        lines = [Line(e.name, [*map(_float, e.x)], [*map(_float, e.y)]) for e in self.lines]
+        marks = tuple((each.name, _float(each.x), _float(each.y)) for each in self.marks)
+        return Plot(self.title, self.x, self.y, lines, marks, self.log_x)
+
 
 class InputPart(Part):
     """A figure in SI; low and high are those of its range if it has one."""
@@ -112,11 +122,26 @@ class InputPart(Part):
     follows: list[str] = []
     cases: Cases
 
+    def checked(self) -> Figure:
+        if not _known(self.path, figure=True):
+            raise InputError("is no figure", self.path)
+        value = float(self.value)
+        low, high = (value if end is None else float(end) for end in (self.low, self.high))
+        if not low <= value <= high:
+            raise InputError(f"{low:g} <= {value:g} <= {high:g} does not hold", self.path)
+        said = self.model_dump(exclude={"path", "value", "low", "high", "follows", "cases"})
+        return Figure(value, low, high, **said, follows=tuple(self.follows))
+
 
 class WordPart(Part):
     path: str
     value: str | bool
     cases: Cases
+
+    def checked(self) -> str | bool:
+        if not _known(self.path, figure=False):
+            raise InputError("is no word", self.path)
+        return self.value
 
 
 class ScenarioPart(Part):
@@ -130,7 +155,7 @@ class ScenarioPart(Part):
 class Document(Part):
     """An answer of ckptcost, with all that it was computed from."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, title="ckptcost answer")
+    model_config = ConfigDict(title="ckptcost answer")
 
     schema_: Annotated[Literal["ckptcost.answer/3"], Field(alias="schema")]
     tool: str
@@ -158,10 +183,10 @@ class Document(Part):
             self.title,
             self.about,
             [Say(**each.model_dump()) for each in self.says],
-            [_table(name, each) for name, each in self.tables.items()],
+            [each.table(name) for name, each in self.tables.items()],
             [Say(**each.model_dump()) for each in self.notes],
             [Caution(c.code, c.words, tuple(c.cases), c.blocks) for c in self.cautions],
-            [_plot(each) for each in self.plots],
+            [each.plot() for each in self.plots],
             self.missed,
             self.scenarios_by_case(),
             dict(self.options),
@@ -174,10 +199,9 @@ class Document(Part):
         said: dict[str, Said] = {case: {section: {} for section in KEYS} for case in self.cases}
         rows: list[InputPart | WordPart] = [*self.inputs, *self.words]
         for row in rows:
-            section, key = _known(row.path)
-            value = _figure(row) if isinstance(row, InputPart) else row.value
+            section, _, key = row.path.partition(".")
             for case in self._cases(row.cases, row.path):
-                said[case][section][key] = value
+                said[case][section][key] = row.checked()
         found = {}
         for each in self.scenarios:
             rest = each.names, tuple(each.claims), each.lacking
@@ -194,67 +218,30 @@ class Document(Part):
         return named
 
 
-def _known(path: str) -> tuple[str, str]:
+def _known(path: str, figure: bool) -> bool:
     section, _, key = path.partition(".")
-    if section not in KEYS or key not in KEYS[section]:
-        known = [f"{section}.{key}" for section, keys in KEYS.items() for key in keys]
-        raise unknown_name("figure", path, known)
-    return section, key
-
-
-def _figure(row: InputPart) -> Figure:
-    value = float(row.value)
-    low, high = (value if end is None else float(end) for end in (row.low, row.high))
-    if "example" not in KEYS[row.path.split(".")[0]][row.path.split(".")[1]].metadata:
-        raise InputError("is a word and no figure", row.path)
-    if not low <= value <= high:
-        raise InputError(f"{low:g} <= {value:g} <= {high:g} does not hold", row.path)
-    said = row.model_dump(exclude={"path", "value", "low", "high", "follows", "cases"})
-    return Figure(value, low, high, **said, follows=tuple(row.follows))
-
-
-# --- tables and plots -----------------------------------------------------------------------------
-
-
-def _table(name: str, part: TablePart) -> Table:
-    columns = [Column(**each.model_dump()) for each in part.columns]
-    rows = [[_cell(column, row) for column in columns] for row in part.rows]
-    return Table(name, part.title, columns, rows, part.note, part.shown)
+    known = KEYS.get(section, {})
+    return key in known and ("example" in known[key].metadata) == figure
 
 
 def _cell(column: Column, row: Mapping[str, Any]) -> Cell:
     """What does not apply has no key."""
     key = key_of(column)
-    unit = str(row.get(f"{key}_unit", "")) if not column.unit else column.unit
     if key not in row:
         return None
+    unit = column.unit or str(row.get(f"{key}_unit", ""))
+    found: Any = row[key] if isinstance(row[key], str | bool) else _float(row[key], unit)
     if f"{key}_low" not in row:
-        found: Cell = _number(row[key], unit)
-        return found
-    try:
-        ends = Range(*(_number(row.get(f"{key}{end}"), unit) for end in ("", "_low", "_high")))
-    except InputError as error:
-        raise error.at(f"column {key}") from None
-    return ends if column.unit else Quantity(ends, unit)
+        return float(found) if found in ("inf", "-inf") else found
+    ends = (_float(row.get(f"{key}{end}"), unit) for end in ("", "_low", "_high"))
+    return Range(*ends) if column.unit else Quantity(Range(*ends), unit)
 
 
-def _number(value: Any, unit: str) -> Any:
-    """In SI; a text stays one."""
-    if value in ("inf", "-inf"):
-        return float(value)
-    if isinstance(value, (str, bool)):
-        return value
+def _float(value: Any, unit: str = "") -> float:
+    """In SI; null is not known."""
+    if isinstance(value, str) and value not in ("inf", "-inf"):
+        raise InputError(f"{value[:40]!r} is no number", "a table")
     return nan if value is None else float(value) * per(unit)
-
-
-def _plot(part: PlotPart) -> Plot:
-    lines = [Line(each.name, _floats(each.x), _floats(each.y)) for each in part.lines]
-    marks = tuple((each.name, *_floats([each.x, each.y])) for each in part.marks)
-    return Plot(part.title, part.x, part.y, lines, marks, part.log_x)  # type: ignore[arg-type]
-
-
-def _floats(values: list[Number | None]) -> list[float]:
-    return [nan if each is None else float(each) for each in values]
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -262,48 +249,34 @@ def _floats(values: list[Number | None]) -> list[float]:
 
 def read(path: str) -> Document:
     """A document; a complaint in one line, with a remedy, if it is none."""
-    raw = _parsed(path)
-    if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
-        raise InputError(*_foreign(raw, path))
-    try:
-        return Document.model_validate(raw)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(str(each) for each in first["loc"][:6])
-        problem = f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}"
-        raise InputError(problem, path, "write it again: -f json -o FILE.json") from None
-
-
-def _parsed(path: str) -> Any:
     remedy = "write one with -f json -o FILE.json"
     try:
-        if os.path.getsize(path) > LARGEST:
+        if Path(path).stat().st_size > LARGEST:
             raise InputError(f"is larger than {LARGEST / 1e6:.0f} MB", path, remedy)
-        with open(path, encoding="utf-8") as file:
-            return json.load(file, parse_constant=_refuse)
+        return Document.model_validate_json(Path(path).read_bytes())
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror})", path, remedy) from None
-    except RecursionError:
-        raise InputError("is nested too deep to be an answer", path, remedy) from None
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"is no JSON ({error})", path, remedy) from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+    if first["type"] == "json_invalid":
+        raise InputError(f"is no JSON ({first['ctx']['error']})", path, remedy)
+    if first["loc"][:1] in ((), ("schema",)):
+        raise InputError(
+            _foreign(first["input"]), path, "ask again: ckptcost model JOB -o FILE.json"
+        )
+    place = ".".join(map(str, first["loc"][:6]))
+    problem = f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+    raise InputError(problem, path, "write it again: -f json -o FILE.json")
 
 
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no number")
-
-
-def _foreign(raw: Any, path: str) -> tuple[str, str, str]:
+def _foreign(raw: Any) -> str:
     """What it is instead."""
-    said = str(raw.get("schema") or raw.get("schema_name") or "") if isinstance(raw, dict) else ""
-    again = "ask again: ckptcost model JOB -f json -o FILE.json"
+    said = str(raw.get("schema_name", "") if isinstance(raw, dict) else raw)
     if said.startswith("ckptcost.answer/"):
-        return f"is of {said[:40]}, this version reads {SCHEMA}", path, again
+        return f"is of {said[:40]}, this version reads {SCHEMA}"
     if said.startswith("ckptcost"):
-        return "was written by ckptcost 0.1, which also reads it", path, again
-    return "is no answer of ckptcost", path, again
+        return "was written by ckptcost 0.1, which also reads it"
+    return "is no answer of ckptcost"
 
 
 def json_schema() -> str:

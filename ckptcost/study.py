@@ -13,16 +13,18 @@ from ckptcost.errors import InputError
 from ckptcost.plan import draws as d
 from ckptcost.plan import evaluate as ev
 from ckptcost.plan import physics as ph
-from ckptcost.plan.bill import LINES, QUANTITIES
+from ckptcost.plan.arrays import orelse, times
+from ckptcost.plan.bill import QUANTITIES
+from ckptcost.plan.bill import label_of as label_of  # noqa: PLC0414 - a re-export for mypy
 from ckptcost.scenario.figures import Figure
 from ckptcost.scenario.resolve import Scenario
 from ckptcost.scenario.schema import KEYS, Array, World
 from ckptcost.scenario.units import show, show_range, split
 
 FEW_CASES = 4
-MANY_DRAWS, DRAWS = 16384, 4096
+MANY_DRAWS, DRAWS = 8192, 4096
 """the ends of a range are shown with two digits, which 4,096 draws do not always settle; more cases
-than a few would take too long with four times as many"""
+than a few would take too long with twice as many"""
 AHEAD = 0.1
 """a run that keeps less of its time for useful training makes next to no headway: nothing is
 recommended from such runs"""
@@ -46,15 +48,13 @@ def total_of(quantity: str) -> Callable[[ev.Outcome], Array]:
 
 def _written(o: ev.Outcome) -> Array:
     """Bytes of all writes, to both tiers."""
-    return o.spent.saves * o.plan.first.written + ph.times(
-        o.spent.second_saves, o.plan.second.written
-    )
+    return o.spent.saves * o.plan.first.written + times(o.spent.second_saves, o.plan.second.written)
 
 
 def _without_rent(o: ev.Outcome) -> Array:
     """Dollars but for keeping bytes: what plans that are billed in different ways share."""
     rent = [o.bill.lines[each]["cost"] for each in RENT if each in o.bill.lines]
-    return o.bill.total("cost") - sum(ph.orelse(each, 0.0) for each in rent)
+    return o.bill.total("cost") - sum(orelse(each, 0.0) for each in rent)
 
 
 DAY = 86400.0
@@ -78,6 +78,8 @@ MEASURES = {
     "cost_apart": Measure("USD", "USD without storage rent", _without_rent),
 }
 """by name; a further one is one row here, and stands in every table, file, target and comparison"""
+OF_ONE_SAVE = ("interval", "stall", "safe", "mtbf", "failures_day")
+"""what is known of a plan even if its run is not"""
 
 
 def read(measure: str, o: ev.Outcome) -> Array:
@@ -123,13 +125,14 @@ class Study:
 
     def __init__(self, cases: Mapping[str, Scenario], draws: int | None = None) -> None:
         if any(each.said["third_tier"] for each in cases.values()):
-            raise InputError(
-                "three tiers have no closed form", "third_tier", "ask ckptcost simulate"
-            )
+            problem = "three tiers have no closed form"
+            raise InputError(problem, "third_tier", "ask ckptcost simulate")
         self.names, self.scenarios = list(cases), list(cases.values())
         few = len(cases) <= FEW_CASES
         self.draws = (MANY_DRAWS if few else DRAWS) if draws is None else draws
         self._seen: dict[tuple[str, bool], Array] = {}
+        self.unsaid: set[int] = set()
+        """cases whose run cannot be billed, since they lose what they rely on"""
         self._ranges: dict[str, list[Range]] = {}
         self.w = d.worlds(self.scenarios)
         self.stated, self.asked = ev.evaluate(self.w)
@@ -139,8 +142,6 @@ class Study:
                 raise InputError(problem, name, self._why_no_best(row))
 
     def _why_no_best(self, row: int) -> str:
-        if self.stated_of(self.w.policy.interval, row) == 0:
-            return "continuous saving needs --mode async"
         lacking = self.scenarios[row].lacking
         needs = "; ".join(f"{key}: {why}" for key, why in lacking.items())
         return needs or "without failures it is never to save: give --interval"
@@ -151,15 +152,23 @@ class Study:
 
     @cached_property
     def drawn(self) -> ev.Outcome:
-        """Over the draws; the interval stays as it was chosen, unless it is continuous."""
+        """Over the draws."""
+        return self.outcome(self.drawn_world)
+
+    def outcome(self, w: World) -> ev.Outcome:
+        """In another world; the interval stays as it was chosen, unless it is continuous."""
         asked = np.where(self.w.policy.interval == 0, 0.0, self.stated.interval)
         with np.errstate(all="ignore"):
-            return ev.at(self.drawn_world, ph.plan(self.drawn_world), asked)
+            return ev.at(w, ph.plan(w), asked)
 
     def of(self, measure: str, drawn: bool = False) -> Array:
         """By case (and draw, the stated values first)."""
         if (measure, drawn) not in self._seen:
-            self._seen[measure, drawn] = read(measure, self.drawn if drawn else self.stated)
+            found = read(measure, self.drawn if drawn else self.stated)
+            if self.unsaid and measure not in OF_ONE_SAVE:
+                rows = np.arange(len(self.names))[:, None]
+                found = np.where(np.isin(rows, [*self.unsaid]), np.nan, found)
+            self._seen[measure, drawn] = found
         return self._seen[measure, drawn]
 
     def value(self, measure: str, row: int) -> float:
@@ -191,11 +200,6 @@ class Study:
         mine, its = values[row], values[other]
         return verdict(mine > its if MEASURES[measure].more_is_better else mine < its)
 
-    def meets(self, measure: str, row: int, limit: float, at_least: bool) -> Verdict:
-        """In how many draws a case keeps a limit."""
-        values = self.of(measure, drawn=True)[row]
-        return verdict(values >= limit if at_least else values <= limit)
-
     def difference(self, measure: str, row: int, other: int) -> Range:
         """A case less another one, in the same draws."""
         values = self.of(measure, drawn=True)
@@ -207,10 +211,8 @@ class Study:
     def limit_unknown(self, row: int) -> bool:
         """The rate that decides lies beyond what was measured: such a case never ranks first."""
         w = self.w
-        found = ph.limit_unknown(w, w.tier) | (
-            self.stated.plan.two & ph.limit_unknown(w, w.second_tier)
-        )
-        return bool(np.broadcast_to(found, (len(self.names), 1))[row, 0])
+        second = self.stated.plan.two & ph.limit_unknown(w, w.second_tier)
+        return bool(self.stated_of(ph.limit_unknown(w, w.tier) | second, row))
 
     def ranked(self, measure: str = "wall") -> list[int]:
         """Cases from best to worst: first those that get ahead and whose limit is known, then those
@@ -219,14 +221,9 @@ class Study:
         sign = -1.0 if MEASURES[measure].more_is_better else 1.0
 
         def place(row: int) -> tuple[bool, bool, bool, float]:
-            value = float(values[row])
-            unknown = value != value
-            return (
-                not ahead[row],
-                self.limit_unknown(row),
-                unknown,
-                0.0 if unknown else sign * value,
-            )
+            is_known = values[row] == values[row]
+            value = sign * float(values[row]) if is_known else 0.0
+            return not ahead[row], self.limit_unknown(row), not is_known, value
 
         return sorted(range(len(self.names)), key=place)
 
@@ -264,10 +261,10 @@ class Study:
     def bill_table(self, row: int) -> Table:
         """Line by line, for one case."""
         columns = [Column("line", "line"), *(Column(q, n, u) for q, (u, n) in QUANTITIES.items())]
-        shape = len(self.names), 1 + self.draws
         rows: list[list[Any]] = []
         for line, found in self.drawn.bill.lines.items():
-            own = (np.broadcast_to(found[q], shape)[row : row + 1] for q in QUANTITIES)
+            own = (np.atleast_2d(found[q]) for q in QUANTITIES)
+            own = (each[row if len(each) > 1 else 0][None, :] for each in own)
             rows.append([label_of(line), *(ranges_of(each)[0] for each in own)])
         return Table("bill", f"The bill of the run: {self.names[row]}", columns, rows, shown=False)
 
@@ -304,32 +301,17 @@ def unit_of(path: str) -> str:
 
 def shares_of_variance(scenario: Scenario, result: Array) -> dict[str, float]:
     """By figure: its share of the (ranked) variance of a result that is given in each draw."""
-    ranks = _ranks(result)
+    ranks = np.argsort(np.argsort(result)).astype(float)
     if not len(ranks) or ranks.std() == 0:
         return {}
-    found = {}
-    for path, figure in scenario.figures().items():
-        if figure.ranged:
-            found[path] = float(np.corrcoef(d.share(path, len(ranks)), ranks)[0, 1]) ** 2
+    ranged = (path for path, figure in scenario.figures().items() if figure.ranged)
+    found = {
+        path: float(np.corrcoef(d.share(path, len(ranks)), ranks)[0, 1]) ** 2 for path in ranged
+    }
     return dict(sorted(found.items(), key=lambda each: -each[1]))
-
-
-def _ranks(values: Array) -> Array:
-    return np.argsort(np.argsort(values)).astype(float)
 
 
 def ranges_of(table: Array) -> list[Range]:
     """Of each row: the stated value first, then the draws."""
-    low, high = d.ends(table)
-    return [
-        Range(*ends) for ends in zip(table[:, 0].tolist(), low.tolist(), high.tolist(), strict=True)
-    ]
-
-
-def label_of(line: str) -> str:
-    return f"second tier: {LINES[line[7:]]}" if line.startswith("second_") else LINES[line]
-
-
-def tier_of(scenario: Scenario) -> str:
-    """What a case calls its tier."""
-    return str(scenario.said["tier"].get("id") or "tier")
+    ends = zip(table[:, 0], *d.ends(table), strict=True)
+    return [Range(float(value), float(low), float(high)) for value, low, high in ends]

@@ -9,6 +9,7 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 from ckptcost import __version__
@@ -16,9 +17,36 @@ from ckptcost.answer import Answer, Caution, Say, Table
 from ckptcost.cells import Part, printed
 from ckptcost.errors import visible
 
-WIDEST, LABELS, NARROW = 100, 18, 16
+WIDEST, LABELS = 100, 18
+NARROW, LEAST = 16, 8
+"""letters of a column of words: as long as all columns can stand side by side, and in any case"""
 PAGE_ROWS = 100
 """rows of a table on a page: a grid has 100,000"""
+
+
+def _shown(answer: Answer, detail: bool) -> list[Table]:
+    return [table for table in answer.tables if table.rows and (table.shown or detail)]
+
+
+def _caution(caution: Caution, answer: Answer, detail: bool = False) -> Say:
+    """Its words, where it holds if not everywhere, and the line to type; its code in detail."""
+    words, colon, command = caution.words.partition(":   ")
+    where, more = ", ".join(caution.cases[:3]), len(caution.cases) - 3
+    if more > 0:
+        where += f" and {more} more"
+    some = f" ({where})" if 0 < len(caution.cases) < len(answer.cases) else ""
+    code = f"{caution.code}: " if detail else ""
+    return Say(f"{code}{words}{some}{colon.strip()}", command=command)
+
+
+def _cautions(answer: Answer, detail: bool = False) -> list[Say]:
+    """Those that the answer has not said already."""
+    said = " ".join(each.words for each in answer.says)
+    return [
+        _caution(each, answer, detail)
+        for each in answer.cautions
+        if detail or each.words.partition(":   ")[0] not in said
+    ]
 
 
 # --- text -----------------------------------------------------------------------------------------
@@ -27,64 +55,70 @@ PAGE_ROWS = 100
 def text(answer: Answer, detail: bool = False, width: int | None = None) -> str:
     """What a person reads on a terminal."""
     width = min(width or shutil.get_terminal_size((80, 24)).columns, WIDEST)
-    tables = [table for table in answer.tables if table.rows and (table.shown or detail)]
     warned = _cautions(answer, detail)
     warned += [Say(f"Missed: {each}") for each in answer.missed if Say(each) not in answer.says]
-    early, late = _split_notes(answer.notes) if warned else (answer.notes, [])
+    last = len(answer.notes)  # what to type next comes last, even after the cautions
+    while warned and last and answer.notes[last - 1].command:
+        last -= 1
     parts = [
-        "\n".join(filter(None, (_wrap(answer.title, width), _wrap(answer.about, width)))),
+        _says([Say(answer.title), Say(answer.about)], width),
         _says(answer.says, width),
-        *(_table(each, detail, width) for each in tables),
-        *(_says(each, width) for each in (early, warned, late)),
+        *(_table(each, detail, width) for each in _shown(answer, detail)),
+        *(_says(each, width) for each in (answer.notes[:last], warned, answer.notes[last:])),
     ]
     return "\n\n".join(filter(None, parts))
 
 
-def _split_notes(notes: Sequence[Say]) -> tuple[Sequence[Say], Sequence[Say]]:
-    """What to type next comes last, even after the cautions."""
-    at = max((i + 1 for i, note in enumerate(notes) if not note.command), default=0)
-    return notes[:at], notes[at:]
+def _says(says: Sequence[Say], width: int) -> str:
+    """Paragraphs; labels, if there are any, in a column on the left."""
+    labels = [len(each.label) + 2 for each in says if each.label]
+    column = max(LABELS, *labels) if labels else 0
+    return "\n".join(filter(None, (_say(each, column, width) for each in says)))
 
 
-def _cautions(answer: Answer, detail: bool = False) -> list[Say]:
-    """Those that the answer has not said already, with the line to type apart."""
-    said = " ".join(each.words for each in answer.says)
-    found = []
-    for each in answer.cautions:
-        if detail or each.words.partition(":   ")[0] not in said:
-            words, colon, command = _caution(each, answer, detail).partition(":   ")
-            found.append(Say(words + colon.strip(), "", command))
-    return found
-
-
-def _caution(caution: Caution, answer: Answer, detail: bool = False) -> str:
-    """Its words, and where it holds if not everywhere; its code in detail."""
-    some = 0 < len(caution.cases) < len(answer.cases)
-    more = len(caution.cases) - 3
-    where = ", ".join(caution.cases[:3]) + (f" and {more} more" if more > 0 else "")
-    code = f"{caution.code}: " if detail else ""
-    words, colon, command = caution.words.partition(":   ")
-    return f"{code}{words}{f' ({where})' if some else ''}{colon}{command}"
+def _say(say: Say, column: int, width: int) -> str:
+    first = f"{visible(say.label):<{column}}"
+    words = _wrap(say.words, width, first) or first.rstrip()
+    if not say.command:
+        return words
+    commands = _visible(say.command).split("\n")
+    beside = len(words.rpartition("\n")[2]) + 3
+    if beside + max(map(len, commands)) <= width:
+        return f"{words}   " + f"\n{' ' * beside}".join(commands)
+    return "\n".join([words, *(_broken(each, width, " " * (column + 3)) for each in commands)])
 
 
 UNITS = re.compile(r"(?<=\d) (?=(%|[a-z]{1,3}|days|kWh|USD|GPU-h|kgCO2e|[kMGTP]?B(/s)?)(\W|$))")
 """the space between a number and its unit, at which no line ends"""
+FIRM = "\N{NO-BREAK SPACE}"
 
 
-def _wrap(words: str, width: int, indent: str = "", first: str | None = None) -> str:
-    """Each line of the words, wrapped."""
+def _wrap(words: str, width: int, first: str = "") -> str:
+    """Each line of the words, wrapped, behind what stands in front of the first."""
     lines: list[str] = []
-    for line in UNITS.sub("\N{NO-BREAK SPACE}", _visible(words)).split("\n"):
-        start = indent if first is None or lines else first
-        lines += textwrap.wrap(
-            line,
-            max(width, 20),
-            initial_indent=start,
-            subsequent_indent=indent,
-            break_on_hyphens=False,
-            break_long_words=False,
-        )
-    return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")
+    for line in UNITS.sub(FIRM, _visible(words)).split("\n"):
+        lines += _lines(line, width, " " * len(first) if lines else first, " " * len(first))
+    return "\n".join(lines).replace(FIRM, " ")
+
+
+def _broken(command: str, width: int, indent: str) -> str:
+    """A command; one that is too long goes on in lines that a shell takes for one, at flags."""
+    if len(indent + command) <= width:
+        return indent + command
+    together = r"\"[^\"]*\"|'[^']*'|(?<!\S)--?\w\S* (?=[^ -])"
+    firm = re.sub(together, lambda found: found[0].replace(" ", FIRM), command)
+    return " \\\n".join(_lines(firm, width - 2, indent, f"{indent}  ")).replace(FIRM, " ")
+
+
+def _lines(words: str, width: int, first: str, rest: str) -> list[str]:
+    return textwrap.wrap(
+        words,
+        max(width, 20),
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def _visible(words: str) -> str:
@@ -92,29 +126,9 @@ def _visible(words: str) -> str:
     return "\n".join(map(visible, words.split("\n")))
 
 
-def _says(says: Sequence[Say], width: int) -> str:
-    """Paragraphs; labels, if there are any, in a column on the left."""
-    labels = [len(each.label) for each in says if each.label]
-    column = max(LABELS, *(n + 2 for n in labels)) if labels else 0
-    return "\n".join(filter(None, (_say(each, column, width) for each in says)))
-
-
-def _say(say: Say, column: int, width: int) -> str:
-    first = f"{visible(say.label):<{column}}"
-    words = _wrap(say.words, width, " " * column, first) or first.rstrip()
-    if not say.command:
-        return words
-    commands = _visible(say.command).split("\n")
-    last = words.rsplit("\n", 1)[-1]
-    if len(last) + 3 + max(map(len, commands)) <= width:
-        gap = " " * (len(last) + 3)
-        return f"{words}   " + f"\n{gap}".join(commands)
-    return "\n".join([words, *(f"{' ' * column}   {each}" for each in commands)])
-
-
 def _table(table: Table, detail: bool, width: int) -> str:
     """Title, header and rows; a table that is too wide for the terminal comes in blocks."""
-    columns = _narrowed(printed(table, detail), width)
+    columns = _narrowed(printed(table, detail), width, NARROW)
     title = visible(table.title)
     if not columns[0].header:
         head = columns[0]._replace(header=title, texts=[f"  {each}" for each in columns[0].texts])
@@ -122,12 +136,13 @@ def _table(table: Table, detail: bool, width: int) -> str:
             columns, title = [head, *columns[1:]], ""
         else:
             columns[0] = head._replace(header="")
-    blocks = [_block(each) for each in _blocks(columns, width)]
-    return "\n".join(filter(None, [_wrap(title, width), "\n\n".join(blocks), _note(table, width)]))
-
-
-def _note(table: Table, width: int) -> str:
-    return _wrap(table.note, width) if table.note else ""
+    blocks = [columns[:1]]  # as many columns in each as fit, behind the names of the rows
+    for part in columns[1:]:
+        if len(blocks[-1]) > 1 and _width([*blocks[-1], part]) > width:
+            blocks.append(columns[:1])
+        blocks[-1].append(part)
+    body = "\n\n".join(_block(each, width) for each in blocks)
+    return "\n".join(filter(None, [_wrap(title, width), body, _wrap(table.note, width)]))
 
 
 def _widest(part: Part) -> int:
@@ -139,51 +154,37 @@ def _width(parts: Sequence[Part]) -> int:
     return sum(map(_widest, parts)) + 2 * (len(parts) - 1)
 
 
-def _narrowed(parts: list[Part], width: int) -> list[Part]:
+def _narrowed(parts: list[Part], width: int, least: int) -> list[Part]:
     """Words wrapped within their columns, the widest columns first, until the table fits."""
     over = _width(parts) - width
     wordy = [_widest(part) for part in parts if part.wraps]
     if over <= 0 or not wordy:
         return parts
-    caps = range(max(wordy), NARROW - 1, -1)
+    caps = range(max(wordy), least - 1, -1)
     fits = (cap for cap in caps if sum(max(w - cap, 0) for w in wordy) >= over)
-    cap = next(fits, 2 * NARROW)
+    cap = next(fits, 2 * least)
     return [_filled(part, cap) if part.wraps else part for part in parts]
 
 
 def _filled(part: Part, width: int) -> Part:
-    texts = ["\n".join(textwrap.wrap(each, width, break_on_hyphens=False)) for each in part.texts]
-    return part._replace(texts=texts)
+    header, *texts = (
+        "\n".join(textwrap.wrap(each, width, break_on_hyphens=False))
+        for each in (part.header, *part.texts)
+    )
+    return part._replace(header=header, texts=texts)
 
 
-def _blocks(parts: list[Part], width: int) -> list[list[Part]]:
-    """As many columns in each block as fit; the first column names the rows of all of them."""
-    blocks = [parts[:1]]
-    for part in parts[1:]:
-        if len(blocks[-1]) > 1 and _width([*blocks[-1], part]) > width:
-            blocks.append(parts[:1])
-        blocks[-1].append(part)
-    return blocks
-
-
-def _block(parts: list[Part]) -> str:
+def _block(parts: list[Part], width: int) -> str:
     """Header and rows; a cell may have several lines."""
-    widths = [_widest(part) for part in parts]
-    rows = [[part.header for part in parts], *zip(*(part.texts for part in parts), strict=True)]
+    if _width(parts) > width:
+        parts = [part._replace(wraps=not part.right and not part.bar) for part in parts]
+        parts = _narrowed(parts, width, LEAST)
+    widths = [_widest(part) if part.right else -_widest(part) for part in parts]
     lines = []
-    for row in rows:
-        cells = [cell.split("\n") for cell in row]
-        for at in range(max(map(len, cells))):
-            line = (cell[at] if at < len(cell) else "" for cell in cells)
-            lines.append(_line(line, widths, parts))
+    for row in zip(*((part.header, *part.texts) for part in parts), strict=True):
+        for cells in zip_longest(*(cell.split("\n") for cell in row), fillvalue=""):
+            lines.append("  ".join(map("%*s".__mod__, zip(widths, cells, strict=True))).rstrip())
     return "\n".join(lines)
-
-
-def _line(cells: Iterable[str], widths: Sequence[int], parts: Sequence[Part]) -> str:
-    return "  ".join(
-        cell.rjust(width) if part.right else cell.ljust(width)
-        for cell, width, part in zip(cells, widths, parts, strict=True)
-    ).rstrip()
 
 
 # --- Markdown, CSV --------------------------------------------------------------------------------
@@ -191,14 +192,14 @@ def _line(cells: Iterable[str], widths: Sequence[int], parts: Sequence[Part]) ->
 
 def markdown(answer: Answer, detail: bool = False) -> str:
     """For a comment or a wiki: GitHub's tables, everything else as paragraphs."""
-    tables = [table for table in answer.tables if table.rows and (table.shown or detail)]
+    warned = [_caution(each, answer, detail) for each in answer.cautions]
     parts = [
         f"# {_md(answer.title)}",
         _md(answer.about),
         *map(_md_say, answer.says),
-        *(part for table in tables for part in _md_table(table, detail)),
+        *(part for table in _shown(answer, detail) for part in _md_table(table, detail)),
         *map(_md_say, answer.notes),
-        *(f"> {_md(_caution(each, answer, detail))}" for each in answer.cautions),
+        *(f"> {_md(f'{each.words}   {each.command}'.rstrip())}" for each in warned),
         *(f"> **Missed:** {_md(each)}" for each in answer.missed),
     ]
     return "\n\n".join(filter(None, parts))
@@ -211,22 +212,19 @@ def _md(words: str) -> str:
 
 def _md_say(say: Say) -> str:
     label = f"**{_md(say.label)}** " if say.label else ""
-    words = f"{label}{_md(say.words)}".strip()
-    if not say.command:
-        return words
-    return f"{words}\n\n```\n{_visible(say.command)}\n```"
+    command = f"\n\n```\n{_visible(say.command)}\n```" if say.command else ""
+    return f"{label}{_md(say.words)}".strip() + command
 
 
 def _md_table(table: Table, detail: bool) -> list[str]:
     parts = printed(table, detail)
-    dashes = ["---:" if part.right else "---" for part in parts]
-    rows = [[_md(part.header) for part in parts], dashes]
-    rows += [
-        [_md(" ".join(cell.split())) for cell in row]
-        for row in zip(*(part.texts for part in parts), strict=True)
-    ]
-    body = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    return [f"## {_md(table.title)}" if table.title else "", body, _md(table.note)]
+    header, *rows = (
+        f"| {' | '.join(_md(' '.join(cell.split())) for cell in row)} |"
+        for row in zip(*((part.header, *part.texts) for part in parts), strict=True)
+    )
+    dashes = f"| {' | '.join('---:' if part.right else '---' for part in parts)} |"
+    title = f"## {_md(table.title)}" if table.title else ""
+    return [title, "\n".join([header, dashes, *rows]), _md(table.note)]
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
@@ -240,8 +238,6 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _csv_cell(cell: Any) -> Any:
-    if isinstance(cell, float):
-        return f"{cell:.12g}"
     formula = isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") and cell != "-"
     return f"'{cell}" if formula else cell
 
@@ -270,10 +266,10 @@ def html(answer: Answer, detail: bool = False) -> str:
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(files("ckptcost").joinpath("page.html").read_text("utf-8"))
     tables = []
-    for table in filter(lambda each: each.rows, answer.tables):
+    for table in _shown(answer, detail=True):
         some = replace(table, rows=table.rows[:PAGE_ROWS])
         parts = printed(some, detail=not table.shown)
-        tables.append((table, parts, list(zip(*(part.texts for part in parts), strict=True))))
+        tables.append((table, parts, [*zip(*(part.texts for part in parts), strict=True)]))
     return template.render(
         a=answer,
         tables=tables,
@@ -289,8 +285,8 @@ def _sources(answer: Answer) -> list[tuple[str, str]]:
     from ckptcost.scenario.catalog import SHIPPED, read_toml
 
     figures = [each for case in answer.cases.values() for each in case.figures().values()]
-    cited = {name for figure in figures for name in figure.source.split("; ") if name}
-    known = read_toml(SHIPPED / "data/sources.toml") if cited else {}
+    cited = {name for figure in figures for name in figure.source.split("; ")}
+    known = read_toml(SHIPPED / "data/sources.toml") if figures else {}
     parts = ("title", "publisher", "version", "url")
     return [
         (name, ", ".join(str(known[name][part]) for part in parts if known[name].get(part)))

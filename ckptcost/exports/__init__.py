@@ -11,7 +11,7 @@ from those. Two rules are decided before a row is here, and by no format:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import import_module
@@ -89,12 +89,9 @@ class Bills:
     command: str = ""
     version: str = __version__
 
-    def __post_init__(self) -> None:
-        self._by_key = {row[:3]: row for row in self.rows}
-
     def of(self, subject: Subject, quantity: str, line: str = "total") -> Amount:
         wanted = subject.id, line, quantity
-        return self._by_key.get(wanted, Amount(*wanted, None))
+        return next((row for row in self.rows if row[:3] == wanted), Amount(*wanted, None))
 
     def lines(self, subject: Subject) -> list[str]:
         mine = (row.line for row in self.rows if row.subject == subject.id)
@@ -103,14 +100,13 @@ class Bills:
     def needing(self, format_: str, *quantities: str) -> list[Subject]:
         """All subjects, if these totals of theirs are known: a format without a place for what is
         unknown refuses it, and never makes it 0."""
-        for each in self.subjects:
-            for amount in (self.of(each, q) for q in quantities):
-                if amount.value is None:
-                    raise InputError(
-                        f"{format_} has no place for what is not known: {amount.quantity} of"
-                        f" {each.id} ({amount.lacks or 'no line of it is known'})",
-                        remedy="use --to csv, which leaves it empty",
-                    )
+        for amount in (self.of(each, q) for each in self.subjects for q in quantities):
+            if amount.value is None:
+                raise InputError(
+                    f"{format_} has no place for what is not known: {amount.quantity} of"
+                    f" {amount.subject} ({amount.lacks or 'no line of it is known'})",
+                    remedy="use --to csv, which leaves it empty",
+                )
         return self.subjects
 
 
@@ -164,9 +160,8 @@ def export(bills: Bills, format_: str) -> Files:
         )
     if about.dated and not all(each.start for each in bills.subjects):
         raise InputError(f"{format_} needs dates", "--start", "write e.g. --start 2026-11-01")
-    module = import_module(f"ckptcost.exports.{format_.replace('-', '_')}")
-    write: Callable[[Bills], Files] = module.write
-    return write(bills)
+    files: Files = import_module(f"ckptcost.exports.{format_.replace('-', '_')}").write(bills)
+    return files
 
 
 def instant(at: datetime | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ckptcost.exports import MEMO, QUANTITIES, Amount, Bills, Files, Subject, instant
@@ -46,56 +46,42 @@ LINES = {
 NUMBERS = ("value", "low", "high")
 
 
+ESRS = {
+    "esrs_e1_5_energy": ("energy", "MWh", "esrs", "E1-5 energy consumption"),
+    "esrs_e1_6_location": ("carbon", "tCO2e", "esrs", "E1-6 location-based"),
+    "esrs_e1_6_market": ("carbon_market", "tCO2e", "esrs-market", "E1-6 market-based"),
+}
+"""totals again, in thousands, in a ledger of their own"""
+PART = "memo, part of what the site reports (scope 2 if you run it, scope 3 if you rent)"
+SCI = "SCI (ISO/IEC 21031): (E x I + M) for each checkpoint, location-based"
+
+
 def totals_of(bills: Bills) -> Iterator[dict[str, Any]]:
-    """A row for each subject and total."""
+    """A row for each subject and total, then those of ESRS E1 and SCI."""
     for s in bills.subjects:
-        for metric, words, unit, ledger, amount in _metrics(bills, s):
-            yield {
-                **_who(s),
-                **{word: s.words.get(word) for word in WORDS},
-                **_amount(amount, unit, ledger),
-                "metric": metric,
-                "words": words,
-                "lacks": amount.lacks,
-            }
-
-
-def _metrics(bills: Bills, s: Subject) -> Iterator[tuple[str, str, str, str, Amount]]:
-    """Totals, then the same under the names of ESRS E1 and SCI, which are ledgers of their own."""
-    made = Amount(s.id, "total", "saves", s.saves, basis="modelled")
-    yield "saves", "completed checkpoints, on average", "count", "operation", made
-    total = {q: bills.of(s, q) for q in QUANTITIES}
-    for q, about in QUANTITIES.items():
-        yield q, about.words, about.unit, about.ledger, total[q]
-    memo = "memo, part of what the site reports (scope 2 if you run it, scope 3 if you rent)"
-    energy, place, market = (_times(total[q], 1e-3) for q in ("energy", "carbon", "carbon_market"))
-    yield "esrs_e1_5_energy", f"ESRS E1-5 energy consumption: {memo}", "MWh", "esrs", energy
-    yield "esrs_e1_6_location", f"ESRS E1-6 location-based: {memo}", "tCO2e", "esrs", place
-    yield "esrs_e1_6_market", f"ESRS E1-6 market-based: {memo}", "tCO2e", "esrs-market", market
-    sci = "SCI (ISO/IEC 21031): (E x I + M) for each checkpoint, location-based"
-    yield "sci", sci, "gCO2e/checkpoint", "sci", _sci(total, s)
-
-
-def _times(amount: Amount, factor: float) -> Amount:
-    ends = ((x if x is None else x * factor) for x in (amount.value, amount.low, amount.high))
-    value, low, high = ends
-    return amount._replace(value=value, low=low, high=high)
+        made = Amount(s.id, "total", "saves", s.saves, basis="modelled")
+        words = "completed checkpoints, on average"
+        yield _row(s, made, "count", "operation") | {"words": words}
+        total = {q: bills.of(s, q) for q in QUANTITIES}
+        for q, about in QUANTITIES.items():
+            yield _row(s, total[q], about.unit, about.ledger) | {"words": about.words}
+        for metric, (q, unit, ledger, name) in ESRS.items():
+            row = _row(s, total[q], unit, ledger)
+            less = {end: None if row[end] is None else row[end] * 1e-3 for end in NUMBERS}
+            yield row | less | {"metric": metric, "words": f"ESRS {name}: {PART}"}
+        yield _row(s, _sci(total, s), "gCO2e/checkpoint", "sci") | {"words": SCI}
 
 
 def _sci(total: Mapping[str, Amount], s: Subject) -> Amount:
     """Without a range: those of its two parts do not add up."""
-    operation, made = total["carbon"], total["embodied"]
-    value = None
-    if operation.value is not None and made.value is not None and s.saves:
-        value = (operation.value + made.value) * 1000.0 / s.saves
-    source = "; ".join(filter(None, (operation.source, made.source)))
-    lacks = " and ".join(
-        word
-        for word, known in (("I", operation.value), ("M", made.value), ("R", s.saves))
-        if not known
-    )
-    basis = "modelled" if value is not None else ""
-    return Amount(s.id, "total", "sci", value, basis=basis, source=source, lacks=lacks)
+    carbon, made = total["carbon"], total["embodied"]
+    parts = {"I": carbon.value, "M": made.value, "R": s.saves}
+    source = "; ".join(filter(None, (carbon.source, made.source)))
+    lacks = " and ".join(word for word, known in parts.items() if not known)
+    if carbon.value is None or made.value is None or not s.saves:
+        return Amount(s.id, "total", "sci", None, source=source, lacks=lacks)
+    value = (carbon.value + made.value) * 1000.0 / s.saves
+    return Amount(s.id, "total", "sci", value, basis="modelled", source=source, lacks=lacks)
 
 
 def lines_of(bills: Bills) -> Iterator[dict[str, Any]]:
@@ -104,37 +90,35 @@ def lines_of(bills: Bills) -> Iterator[dict[str, Any]]:
     for row in bills.rows:
         if row.line != "total":
             about = QUANTITIES[row.quantity]
-            yield {
-                **_who(by_id[row.subject]),
-                **_amount(row, about.unit, about.ledger),
-                "line": row.line,
-                "metric": row.quantity,
-            }
+            yield _row(by_id[row.subject], row, about.unit, about.ledger)
 
 
-def _who(s: Subject) -> dict[str, Any]:
+def _row(s: Subject, amount: Amount, unit: str, ledger: str) -> dict[str, Any]:
+    """More than any file has columns for."""
     return {
-        "subject": s.id,
+        **amount._asdict(),
+        **s.words,
         "name": s.name,
         "kind": s.kind,
         "start": instant(s.start),
         "end": instant(s.end),
+        "metric": amount.quantity,
+        "unit": unit,
+        "ledger": ledger,
+        "inventory_treatment": "memo_item",
     }
 
 
-def _amount(amount: Amount, unit: str, ledger: str) -> dict[str, Any]:
-    found = {key: getattr(amount, key) for key in ("value", "low", "high", "basis", "source")}
-    return found | {"unit": unit, "ledger": ledger, "inventory_treatment": "memo_item"}
-
-
-def text(columns: Sequence[str], rows: Iterator[dict[str, Any]]) -> str:
+def text(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """Of each row the columns that are named; what it does not have is empty."""
+    columns = [*columns]
     return csv_text([columns, *([row.get(name) for name in columns] for row in rows)])
 
 
 def write(bills: Bills) -> Files:
     files = {
-        "totals.csv": text([*TOTALS], totals_of(bills)),
-        "lines.csv": text([*LINES], lines_of(bills)),
+        "totals.csv": text(TOTALS, totals_of(bills)),
+        "lines.csv": text(LINES, lines_of(bills)),
     }
     about = {
         "profile": "tabular-data-package",
@@ -149,9 +133,7 @@ def write(bills: Bills) -> Files:
     return files | {"datapackage.json": json.dumps(about, indent=1) + "\n"}
 
 
-def _resource(
-    name: str, columns: dict[str, str], key: Sequence[str], content: str
-) -> dict[str, Any]:
+def _resource(name: str, columns: dict[str, str], key: tuple[str, ...], content: str) -> Any:
     """With the hash of the file, so that an edited cell is found."""
     data = content.encode()
     kinds = dict.fromkeys(NUMBERS, "number") | {"start": "datetime", "end": "datetime"}

@@ -31,26 +31,24 @@ OURS = {
     for q, about in QUANTITIES.items()
     if q != "cost"
 }
-COSTS = [
-    "BilledCost",
-    "ContractedCost",
-    "EffectiveCost",
-    "ListCost",
-    "PricingCurrencyEffectiveCost",
-]
-PRICES = [
-    "ListUnitPrice",
-    "ContractedUnitPrice",
-    "PricingCurrencyListUnitPrice",
-    "PricingCurrencyContractedUnitPrice",
-]
+COSTS = """
+BilledCost ContractedCost EffectiveCost ListCost PricingCurrencyEffectiveCost
+""".split()  # noqa: SIM905
+PRICES = """
+ListUnitPrice ContractedUnitPrice PricingCurrencyListUnitPrice PricingCurrencyContractedUnitPrice
+""".split()  # noqa: SIM905
 ISSUER = "ckptcost (memo)"
 STORAGE = ("storage_write", "network", "requests", "retention")
 
 
 def write(bills: Bills) -> Files:
-    found = bills.needing("FOCUS", "cost")
-    rows = (row for s in found for line in bills.lines(s) for row in rows_of(bills, s, line))
+    rows: list[dict[str, Any]] = []
+    for s in bills.needing("FOCUS", "cost"):
+        tags = {f"ckptcost/{name}": said for name, said in s.words.items()}
+        if lacks := bills.of(s, "cost").lacks:
+            tags["ckptcost/lacks"] = lacks
+        for line in bills.lines(s):
+            rows += rows_of(bills, s, line, json.dumps(tags))
     return {"focus.csv": text([*COLUMNS, *OURS, "x_Line", "x_Kind"], rows)}
 
 
@@ -66,13 +64,12 @@ def months(s: Subject) -> Iterator[tuple[datetime, datetime, datetime, datetime,
         at = stop
 
 
-def rows_of(bills: Bills, s: Subject, line: str) -> Iterator[dict[str, Any]]:
+def rows_of(bills: Bills, s: Subject, line: str, tags: str) -> Iterator[dict[str, Any]]:
     """By calendar month; none for a line without a price, or in which nothing happens."""
     amounts = {q: bills.of(s, q, line).value for q in QUANTITIES}
     priced = amounts["cost"]
     if priced is None or not any(amounts.values()):
         return
-    tags = json.dumps(tags_of(bills, s))
     for first, after, begin, end, share in months(s):
         mine = {q: None if value is None else value * share for q, value in amounts.items()}
         cost = priced * share
@@ -88,13 +85,6 @@ def rows_of(bills: Bills, s: Subject, line: str) -> Iterator[dict[str, Any]]:
             **dict.fromkeys(COSTS, cost),
             **{ours: mine[q] for ours, q in OURS.items()},
         }
-
-
-def tags_of(bills: Bills, s: Subject) -> dict[str, str]:
-    """What is known of the job, and lines whose cost is not in the sum."""
-    lacks = bills.of(s, "cost").lacks
-    known = {f"ckptcost/{name}": words for name, words in s.words.items()}
-    return known | ({"ckptcost/lacks": lacks} if lacks else {})
 
 
 def prices(line: str, held: float, cost: float, hours: float) -> dict[str, Any]:

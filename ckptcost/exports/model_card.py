@@ -23,24 +23,19 @@ def write(bills: Bills) -> Files:
 
 
 def form(bills: Bills, s: Subject) -> str:
-    rows = ["| asked | answer | range |", "|---|---|---|"]
+    rows = []
     for q, words in ASKED.items():
-        row = bills.of(s, q)
-        unit = QUANTITIES[q].unit
+        row, unit = bills.of(s, q), QUANTITIES[q].unit
         said = "not known" if row.value is None else f"{number(row.value)} {unit}"
-        more = f", at least: without {row.lacks}" if row.lacks and row.value is not None else ""
-        ranged = (
-            ""
-            if row.low is None or row.high is None
-            else f"{number(row.low)} to {number(row.high)}"
-        )
-        rows.append(f"| {words} | {said}{more} | {ranged} |")
+        if row.value is not None and row.lacks:
+            said += f", at least: without {row.lacks}"
+        ends = [number(end) for end in (row.low, row.high) if end is not None]
+        rows.append(f"| {words} | {said} | {' to '.join(ends) if len(ends) == 2 else ''} |")
     return "\n".join(
         [
-            f"# Checkpoints and failures: {s.name}",
-            "",
+            f"# Checkpoints and failures: {s.name}\n",
+            "| asked | answer | range |\n|---|---|---|",
             *rows,
-            "",
-            f"How: estimated before training, by ckptcost {bills.version}; a {MEMO}.",
+            f"\nHow: estimated before training, by ckptcost {bills.version}; a {MEMO}.",
         ]
     )

@@ -14,9 +14,8 @@ def write(bills: Bills) -> Files:
         import pandas as pd
         import pyarrow  # noqa: F401
     except ImportError:
-        raise InputError(
-            "needs pandas and pyarrow", "--to parquet", "pip install pyarrow"
-        ) from None
+        needs = "needs pandas and pyarrow"
+        raise InputError(needs, "--to parquet", "pip install pyarrow") from None
     frame = pd.DataFrame([*lines_of(bills)], columns=[*LINES])
     frame[[*NUMBERS]] = frame[[*NUMBERS]].astype("Float64")
     out = io.BytesIO()

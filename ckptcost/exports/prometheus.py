@@ -22,61 +22,55 @@ BASE = {
 """Prometheus' base unit, and how many of it are one of ours"""
 
 
+ENDS = {"": "", "_low": " (5th percentile)", "_high": " (95th percentile)"}
+
+
 class Sample(NamedTuple):
     family: str
     help: str
     labels: dict[str, str]
     value: float
-    subject: Subject
 
 
-def samples(bills: Bills) -> Iterator[Sample]:
-    for s in bills.subjects:
-        who = {"case": s.id}
-        about = who | {"name": s.name, "inventory": "memo_item", **s.words}
-        yield Sample("ckptcost_plan_about", "What was planned; 1.", about, 1.0, s)
-        if s.saves is not None:
-            yield Sample("ckptcost_plan_saves", "Completed saves, on average.", who, s.saves, s)
-        for row in bills.rows:
-            if row.subject == s.id:
-                yield from of_row(row, s, who)
+def samples(bills: Bills, s: Subject) -> Iterator[Sample]:
+    who = {"case": s.id}
+    about = who | {"name": s.name, "inventory": "memo_item", **s.words}
+    yield Sample("ckptcost_plan_about", "What was planned; 1.", about, 1.0)
+    if s.saves is not None:
+        yield Sample("ckptcost_plan_saves", "Completed saves, on average.", who, s.saves)
+    for row in bills.rows:
+        if row.subject == s.id:
+            yield from of_row(row, who)
 
 
-def of_row(row: Amount, s: Subject, who: dict[str, str]) -> Iterator[Sample]:
-    about = QUANTITIES[row.quantity]
-    unit, times = BASE[about.unit]
+def of_row(row: Amount, who: dict[str, str]) -> Iterator[Sample]:
+    words = QUANTITIES[row.quantity].words
+    unit, times = BASE[QUANTITIES[row.quantity].unit]
     if row.value is None:
         labels = who | {"line": row.line, "quantity": row.quantity}
-        yield Sample("ckptcost_plan_unknown", "1: not known, and in no sum.", labels, 1.0, s)
+        yield Sample("ckptcost_plan_unknown", "1: not known, and in no sum.", labels, 1.0)
     elif row.line != "total":
-        name = f"ckptcost_plan_{row.quantity}_{unit}"
-        labels = who | {"line": row.line}
-        yield Sample(name, f"{about.words}, by line.", labels, row.value * times, s)
+        name, labels = f"ckptcost_plan_{row.quantity}_{unit}", who | {"line": row.line}
+        yield Sample(name, f"{words}, by line.", labels, row.value * times)
     else:
-        for end, value in (("", row.value), ("_low", row.low), ("_high", row.high)):
+        for (end, which), value in zip(ENDS.items(), (row.value, row.low, row.high), strict=True):
             if value is not None:
                 name = f"ckptcost_plan_sum_{row.quantity}{end}_{unit}"
-                words = {"": "", "_low": " (5th percentile)", "_high": " (95th percentile)"}[end]
-                yield Sample(name, f"{about.words}, all lines{words}.", who, value * times, s)
+                yield Sample(name, f"{words}, all lines{which}.", who, value * times)
 
 
 def write(bills: Bills) -> Files:
-    dated = any(s.end for s in bills.subjects)
-    families: dict[str, list[Sample]] = {}
-    for each in samples(bills):
-        families.setdefault(each.family, []).append(each)
-    out = []
-    for name, found in families.items():
-        out += [f"# HELP {name} {found[0].help}", f"# TYPE {name} gauge"]
-        out += [line(each, dated) for each in found]
-    file = "ckptcost.om" if dated else "ckptcost.prom"
-    return {file: "\n".join(out + ["# EOF"] * dated) + "\n"}
-
-
-def line(each: Sample, dated: bool) -> str:
-    said = ",".join(f'{name}="{escape(text)}"' for name, text in each.labels.items() if text)
-    when = f" {each.subject.end.timestamp():.0f}" if dated and each.subject.end else ""
-    return f"{each.family}{{{said}}} {each.value:.12g}{when}"
+    families: dict[str, list[str]] = {}
+    for s in bills.subjects:
+        when = f" {s.end.timestamp():.0f}" if s.end else ""
+        for name, help_, labels, value in samples(bills, s):
+            lines = families.setdefault(name, [f"# HELP {name} {help_}", f"# TYPE {name} gauge"])
+            said = ",".join(f'{key}="{escape(text)}"' for key, text in labels.items() if text)
+            lines.append(f"{name}{{{said}}} {value:.12g}{when}")
+    out = [line for lines in families.values() for line in lines]
+    if any(s.end for s in bills.subjects):
+        return {"ckptcost.om": "\n".join([*out, "# EOF"]) + "\n"}
+    return {"ckptcost.prom": "\n".join(out) + "\n"}
 
 
 def escape(text: str) -> str:

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from ckptcost import errors as second
+
 
 def brief(text: object, most: int = 60) -> str:
     """What somebody wrote, quoted and cut where a message would drown in it."""
@@ -40,8 +42,11 @@ def visible(text: str) -> str:
     return text.translate(_SHOWN)
 
 
-class CkptcostError(Exception):
+class CkptcostError(second.CkptcostError):
+    """Whoever catches the second edition's errors catches these too."""
+
     exit_code = 1
+    __str__ = Exception.__str__
 
 
 class Argument(str):
@@ -57,14 +62,14 @@ class Argument(str):
         return self
 
 
-class InputError(CkptcostError, ValueError):
+class InputError(CkptcostError, second.InputError):
     """Something the user gave is wrong. `where` is a file or a parameter, `key` the place in it."""
 
     exit_code = 2
 
     def __init__(self, problem: str, *, where: str = "", key: str = "", remedy: str = "") -> None:
         self.problem, self.where, self.key, self.remedy = problem, where, key, remedy
-        super().__init__(str(self))
+        Exception.__init__(self, str(self))
 
     def at(self, where: str = "", key: str = "") -> InputError:
         """The same complaint with its place filled in where it was still unknown."""
@@ -128,7 +133,7 @@ class UnknownName(InputError):
         return InputError, (self.problem,), vars(self)
 
 
-class OutputError(CkptcostError):
+class OutputError(CkptcostError, second.OutputError):
     exit_code = 4
 
 
@@ -142,8 +147,8 @@ class MeterUnavailable(CkptcostError):
     exit_code = 5
 
     def __init__(self, reason: str, remedy: str = "") -> None:
-        self.reason, self.remedy = reason, remedy
         super().__init__(f"{reason}. {remedy}" if remedy else reason)
+        self.reason, self.remedy = reason, remedy
 
 
 def not_there(error: ImportError) -> str:

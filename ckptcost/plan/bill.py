@@ -7,14 +7,12 @@ that are known, and NaN where a line of the job itself is missing, since without
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ckptcost.plan.arrays import orelse, times
-from ckptcost.plan.failures import States
-from ckptcost.plan.rhythm import Plan, Rhythm
-from ckptcost.plan.save import Save, delete_time, is_inside, nodes, save, usual_energy
+from ckptcost.plan.physics import Plan, Save, delete_time, is_inside, nodes, save, usual_energy
 from ckptcost.scenario.schema import Array, Tier, World
 
 LINES = {
@@ -53,8 +51,7 @@ def label_of(line: str) -> str:
     return LINES[line]
 
 
-@dataclass
-class Power:
+class Power(NamedTuple):
     """IT watts of GPUs and of hosts in each state."""
 
     gpu_train: Array
@@ -69,8 +66,12 @@ def power(w: World) -> Power:
     c, n = w.cluster, nodes(w)
     host_stall = orelse(c.host_stall, c.host_train * c.host_stall_fraction)
     hosts = c.host_train, host_stall, orelse(c.host_idle, host_stall)
-    gpus = (c.gpus * each for each in (c.gpu_train, c.gpu_stall, c.gpu_idle))
-    return Power(*gpus, *(n * each for each in hosts))
+    gpus = c.gpu_train, c.gpu_stall, c.gpu_idle
+    return Power(*(c.gpus * each for each in gpus), *(n * each for each in hosts))
+
+
+def _none() -> Array:
+    return np.zeros(1)
 
 
 @dataclass
@@ -79,12 +80,6 @@ class Spent:
 
     stall: Array
     slowed: Array
-    redone: Array
-    detect: Array
-    reschedule: Array
-    init: Array
-    load: Array
-    warmup: Array
     saves: Array
     """writes, repeated ones included"""
     second_saves: Array
@@ -92,18 +87,25 @@ class Spent:
     """bytes, on average over the run"""
     second_held: Array
     wall: Array
-    third_saves: Array = field(default_factory=lambda: np.zeros(1))
+    redone: Array = field(default_factory=_none)
+    detect: Array = field(default_factory=_none)
+    reschedule: Array = field(default_factory=_none)
+    init: Array = field(default_factory=_none)
+    load: Array = field(default_factory=_none)
+    warmup: Array = field(default_factory=_none)
+    third_saves: Array = field(default_factory=_none)
     """only whole runs that are simulated have a third tier"""
-    third_held: Array = field(default_factory=lambda: np.zeros(1))
+    third_held: Array = field(default_factory=_none)
 
     def endless(self, where: Any) -> Spent:
         """With amounts without end where a run does not get anywhere."""
-        amounts = {name: np.where(x == 0, 0.0, np.inf) for name, x in vars(self).items()}
-        return Spent(**{name: np.where(where, amounts[name], x) for name, x in vars(self).items()})
+        return Spent(
+            **{name: np.where(where & (x != 0), np.inf, x) for name, x in vars(self).items()}
+        )
 
 
 class Bill:
-    """`bill[line][quantity]`, and `bill.total(quantity)`."""
+    """`bill.lines[line][quantity]`, and `bill.total(quantity)`."""
 
     def __init__(self, w: World) -> None:
         self.lines: dict[str, dict[str, Array]] = {}
@@ -131,68 +133,45 @@ class Bill:
             lacking = lacking | (missing & (line in OF_THE_JOB))
         return np.where(unknown | lacking, np.nan, known)
 
-    def unknown(self, quantity: str, row: int) -> list[str]:
-        """Lines that are not in the total of a case."""
-        return [
-            line
-            for line, found in self.lines.items()
-            if np.isnan(np.broadcast_to(found[quantity], np.shape(self.total(quantity)))[row, 0])
-        ]
-
 
 def bill(w: World, plan: Plan, spent: Spent) -> Bill:
     """Price what was spent."""
-    c, pue, watts = w.cluster, w.site.pue, power(w)
-    found = Bill(w)
+    c, pue, watts, found = w.cluster, w.site.pue, power(w), Bill(w)
     tariff = np.where(c.price_includes_electricity, 0.0, w.site.tariff)
 
-    def job(line: str, energy: Array, seconds: Any) -> None:
-        gpu_time = c.gpus * seconds
+    def job(line: str, seconds: Any, *parts: tuple[Array, Array]) -> None:
+        """GPU time, and the energy of so many seconds at so many watts each."""
+        energy, gpu_time = sum(times(t, it_watts * pue) for t, it_watts in parts), c.gpus * seconds
         found.add(line, energy, gpu_time, times(gpu_time, c.gpu_price) + times(energy, tariff))
 
-    def at(seconds: Array, it_watts: Array) -> Array:
-        return times(seconds, it_watts * pue)
-
-    training = watts.gpu_train + watts.host_train
-    waiting = watts.gpu_stall + watts.host_stall
-    job("gpu_wait", at(spent.stall, watts.gpu_stall), spent.stall)
-    job("host_wait", at(spent.stall, watts.host_stall), np.zeros(1))
-    job("slowdown", at(spent.slowed, training), spent.slowed)
-    job("redone_work", at(spent.redone, training), spent.redone)
-    restart = at(spent.detect + spent.init, waiting) + at(spent.warmup, training)
-    restart = restart + at(spent.reschedule, watts.gpu_idle + watts.host_idle)
-    job("restart", restart, spent.detect + spent.reschedule + spent.init + spent.warmup)
-    job("loading", at(spent.load, waiting), spent.load)
-    _storage(found, "", w, w.tier, plan.first, (spent.saves, spent.held), spent.wall)
+    s, training = spent, watts.gpu_train + watts.host_train
+    waiting, empty = watts.gpu_stall + watts.host_stall, watts.gpu_idle + watts.host_idle
+    job("gpu_wait", s.stall, (s.stall, watts.gpu_stall))
+    job("host_wait", np.zeros(1), (s.stall, watts.host_stall))
+    job("slowdown", s.slowed, (s.slowed, training))
+    job("redone_work", s.redone, (s.redone, training))
+    parts = (s.detect + s.init, waiting), (s.warmup, training), (s.reschedule, empty)
+    job("restart", s.detect + s.reschedule + s.init + s.warmup, *parts)
+    job("loading", s.load, (s.load, waiting))
+    _storage(found, "", w, w.tier, plan.first, s)
     if np.any(plan.two):
-        second = spent.second_saves, spent.second_held
-        _storage(found, "second_", w, w.second_tier, plan.second, second, spent.wall)
-    if np.any(spent.third_saves):
-        one = save(w, w.third_tier, from_gpus=False)
-        third = spent.third_saves, spent.third_held
-        _storage(found, "third_", w, w.third_tier, one, third, spent.wall)
+        _storage(found, "second_", w, w.second_tier, plan.second, s)
+    if np.any(s.third_saves):
+        _storage(found, "third_", w, w.third_tier, save(w, w.third_tier, from_gpus=False), s)
     return found
 
 
-def _storage(
-    found: Bill,
-    prefix: str,
-    w: World,
-    tier: Tier,
-    one: Save,
-    saves_and_held: tuple[Array, Array],
-    wall: Array,
-) -> None:
+def _storage(found: Bill, prefix: str, w: World, tier: Tier, one: Save, spent: Spent) -> None:
     """What one tier adds: writing, carrying, requests, keeping, and wear if drives have a price."""
-    inside, (saves, held) = is_inside(tier), saves_and_held
-    price, nothing = storage_tariff(w, tier), np.zeros(1)
+    saves, held = getattr(spent, f"{prefix}saves"), getattr(spent, f"{prefix}held")
+    inside, price, nothing = is_inside(tier), storage_tariff(w, tier), np.zeros(1)
     writing = times(saves, write_energy(w, tier, one))
     carrying = times(saves, carry_energy(w, tier, one))
     found.add(prefix + "storage_write", writing, nothing, times(writing, price))
     found.add(prefix + "network", carrying, nothing, times(carrying, price))
     asking = np.where(inside, 0.0, times(saves, request_cost(tier, one)))
     found.add(prefix + "requests", nothing, nothing, asking)
-    keeping = times(times(billed_bytes(tier, held), wall), rent(tier))
+    keeping = times(times(billed_bytes(tier, held), spent.wall), rent(tier))
     found.add(prefix + "retention", nothing, nothing, np.where(inside, 0.0, keeping))
     if not np.all(np.isnan(tier.drive_price)):
         found.add(prefix + "wear", nothing, nothing, times(saves, wear_cost(tier, one)))
@@ -232,9 +211,8 @@ def billed_bytes(tier: Tier, held: Array) -> Array:
 
 def rent(tier: Tier) -> Array:
     """Price of keeping a byte; 0 where the tier is paid for as a whole."""
-    return np.where(
-        np.isnan(tier.storage_price) & ~np.isnan(tier.standing_price), 0.0, tier.storage_price
-    )
+    as_whole = np.isnan(tier.storage_price) & ~np.isnan(tier.standing_price)
+    return np.where(as_whole, 0.0, tier.storage_price)
 
 
 def wear_cost(tier: Tier, save: Save) -> Array:
@@ -252,10 +230,7 @@ def rated_share(w: World, plan: Plan, spent: Spent) -> Array:
 def kept(saves: Array, keep_last: Array) -> Array:
     """Mean number of checkpoints held in a run that makes `saves` and keeps the newest few."""
     held = np.minimum(keep_last, saves)
-    few = saves < 1
-    return np.where(
-        few, np.minimum(saves, 1.0), held - held * (held - 1.0) / (2.0 * np.where(few, 1.0, saves))
-    )
+    return np.where(saves < 1, saves, held - held * (held - 1.0) / 2.0 / np.maximum(saves, 1.0))
 
 
 def undeleted(w: World, saves: Array, cycle: Array) -> Array:
@@ -264,34 +239,3 @@ def undeleted(w: World, saves: Array, cycle: Array) -> Array:
     left = np.maximum(0.0, 1.0 - cycle / delete_time(w))
     old = np.maximum(0.0, saves - w.policy.keep_last)
     return np.where(beside & (left > 0), left * old / 2.0, 0.0)
-
-
-def spent_of(
-    w: World,
-    plan: Plan,
-    r: Rhythm,
-    s: States,
-    segments: Array,
-    length: Array,
-    saves: Array,
-    writes: tuple[Array, Array],
-) -> Spent:
-    """Seconds of all segments, each `length` of work; rounding leaves no negative amounts."""
-    every, p = w.policy.second_every, w.policy
-    held = kept(saves, p.keep_last) + undeleted(w, saves, r.interval + r.drag + r.stall)
-    second_held = kept(saves / every, p.second_keep_last) * plan.second.stored
-    return Spent(
-        stall=times(segments, s.stall),
-        slowed=times(segments, r.drag),
-        redone=times(segments, np.maximum(0.0, s.work - length - r.drag)),
-        detect=times(segments, s.detect),
-        reschedule=times(segments, s.reschedule),
-        init=times(segments, s.init),
-        load=times(segments, s.load),
-        warmup=times(segments, s.warmup),
-        saves=times(saves, writes[0]),
-        second_saves=times(saves, writes[1]),
-        held=held * plan.first.stored,
-        second_held=np.where(plan.two, second_held, 0.0),
-        wall=times(segments, s.total),
-    )

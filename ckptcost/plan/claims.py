@@ -176,6 +176,11 @@ class Verdict(NamedTuple):
     """how many times the nearest ends are apart"""
     law: str = ""
 
+    @property
+    def path(self) -> str:
+        """As a formula of a sheet names it: "nas.energy"; a formula has its own words."""
+        return f"{self.claim}.{self.what}" if self.claim else self.what
+
     def arithmetic(self) -> str:
         """What follows with its numbers: "2 TB at 200 MB/s takes 2.78 h; ..." """
         return "; ".join(self.follows.steps(self.stated.unit)) if self.follows else ""

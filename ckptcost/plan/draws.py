@@ -10,7 +10,7 @@ others moves with their draws.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 from zlib import crc32
 
@@ -18,9 +18,7 @@ import numpy as np
 
 from ckptcost.scenario.figures import Figure
 from ckptcost.scenario.resolve import Scenario
-from ckptcost.scenario.schema import KEYS, SECTIONS, Array, World, is_figure
-
-DRAWS = 4096
+from ckptcost.scenario.schema import CADENCES, KEYS, SECTIONS, Array, World
 
 
 @cache
@@ -29,7 +27,10 @@ def share(path: str, draws: int) -> Array:
     keys = np.arange(draws, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     keys = (keys ^ np.uint64(crc32(path.encode()))) * np.uint64(0xBF58476D1CE4E5B9)
     keys = (keys ^ (keys >> np.uint64(31))) * np.uint64(0x94D049BB133111EB)
-    return (np.argsort(keys ^ (keys >> np.uint64(29))) + 0.5) / draws
+    keys, low = keys ^ (keys >> np.uint64(29)), np.uint64(2**18 - 1)
+    # each key's number in its low bits: sorting is twice as fast as to ask for the order
+    keys = np.sort((keys & ~low) | np.arange(draws, dtype=np.uint64))
+    return ((keys & low).astype(float) + 0.5) / draws
 
 
 def triangle(low: float, mode: float, high: float, share: Array) -> Array:
@@ -51,76 +52,54 @@ def _triangle(low: float, mode: float, high: float, share: Array) -> Array:
 
 def worlds(scenarios: Sequence[Scenario], draws: int = 0) -> World:
     """All cases as one World; a figure without a range has one column."""
-    sections = {}
-    for section, kind in SECTIONS.items():
-        same = all(each.said[section] is scenarios[0].said[section] for each in scenarios)
-        different = scenarios[:1] if same else scenarios  # what-if cases differ in one section
-        given = set[str]().union(*(each.said[section] for each in different))
-        fields = {
-            key: _stacked(different, section, key, draws) for key in KEYS[section] if key in given
-        }
-        fields |= {key: _default(section, key) for key in KEYS[section] if key not in given}
-        rows = len(scenarios)
-        sections[section] = kind(
-            **{key: np.broadcast_to(x, (rows, x.shape[1])) for key, x in fields.items()}
-        )
+    sections = {
+        section: kind(**{key: _stacked(scenarios, section, key, draws) for key in KEYS[section]})
+        for section, kind in SECTIONS.items()
+    }
     return World(**sections)
 
 
-@cache
-def _default(section: str, key: str) -> Any:
-    """What stands for a figure or word that no case gives."""
-    return np.array([[KEYS[section][key].default]], dtype=object if key == "name" else None)
-
-
-PLANNED = ("interval", "steps", "per_day", "saves", "clock")
-"""how often to save is chosen, not drawn: only the world varies"""
-
-
 def _stacked(scenarios: Sequence[Scenario], section: str, key: str, draws: int) -> Any:
-    """A row a case; what several cases share is drawn once."""
-    said = [each.said[section].get(key, KEYS[section][key].default) for each in scenarios]
-    if not is_figure(section, key):
+    """A row a case."""
+    default = KEYS[section][key].default
+    said = [each.said[section].get(key, default) for each in scenarios]
+    if not any(isinstance(each, Figure) for each in said):
         return np.array(said, dtype=object if key == "name" else None)[:, None]
-    firsts, places = _distinct(said)
-    rows = [_row(scenarios[first], section, key, draws) for first in firsts]
+    rows = [_row(each, section, key, draws) for each in scenarios]
     width = max(map(len, rows))
-    return np.array([np.broadcast_to(row, width) for row in rows])[places]
-
-
-def _distinct(said: list[Any]) -> tuple[list[int], list[int]]:
-    """Cases in which a figure occurs first, and for every case its place among these. Figures that
-    follow others are all distinct: what they follow may differ."""
-    if any(isinstance(each, Figure) and each.follows for each in said):
-        return [*range(len(said))], [*range(len(said))]
-    place: dict[int, int] = {}
-    places = [place.setdefault(id(each), len(place)) for each in said]
-    return [places.index(each) for each in range(len(place))], places
+    return np.array([np.broadcast_to(row, width) for row in rows])
 
 
 def _row(scenario: Scenario, section: str, key: str, draws: int) -> Array:
     """The stated value, and draws behind it if it has a range or follows a figure that has."""
-    figure = scenario.said[section].get(key, KEYS[section][key].default)
-    if not isinstance(figure, Figure):
-        return np.array([figure], float)
+    figure = scenario.said[section].get(key)
+    if figure is None:
+        return np.array([KEYS[section][key].default])
     row = np.array([figure.value])
-    if not draws or (section == "policy" and key in PLANNED):
+    if not draws or f"{section}.{key}" in PLANNED:
         return row
     if figure.ranged:
-        drawn = triangle(figure.low, figure.value, figure.high, share(f"{section}.{key}", draws))
-        row = np.append(row, drawn)
+        row = _drawn(f"{section}.{key}", figure.low, figure.value, figure.high, draws)
     for path in figure.follows:
         row = row * _relative(scenario, path, draws)
     return row
 
 
+@lru_cache(maxsize=128)
+def _drawn(path: str, low: float, value: float, high: float, draws: int) -> Array:
+    """Cached, since many cases share their figures."""
+    return np.append(value, triangle(low, value, high, share(path, draws)))
+
+
+PLANNED = tuple(f"policy.{key}" for key in CADENCES)
+"""how often to save is chosen, not drawn: only the world varies"""
+
+
 def _relative(scenario: Scenario, path: str, draws: int) -> Array:
     """Draws of a figure over its stated value."""
     section, key = path.split(".")
-    if key not in scenario.said[section] or not scenario.said[section][key].value:
-        return np.ones(1)
     row = _row(scenario, section, key, draws)
-    return row / row[0]
+    return row / row[0] if 0 < row[0] < np.inf else np.ones(1)
 
 
 def ends(table: Array) -> tuple[Array, Array]:
@@ -129,9 +108,10 @@ def ends(table: Array) -> tuple[Array, Array]:
     if not drawn.shape[1]:
         return table[:, 0], table[:, 0]
     known = np.maximum(np.count_nonzero(~np.isnan(drawn), axis=1, keepdims=True), 1)
-    ordered = np.sort(np.clip(drawn, -ENDLESS, ENDLESS), axis=1)  # NaN last
     place = np.array((0.05, 0.95)) * (known - 1)
     below = place.astype(int)
+    needed = sorted({*below.flat, *np.minimum(below + 1, known - 1).flat})
+    ordered = np.partition(np.clip(drawn, -ENDLESS, ENDLESS), needed, axis=1)  # NaN last
     low, high = (np.take_along_axis(ordered, np.minimum(below + i, known - 1), 1) for i in (0, 1))
     both = low + (place - below) * (high - low)
     both = np.where(np.abs(both) < ENDLESS, both, np.copysign(np.inf, both))

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ckptcost.errors import InputError
 from ckptcost.plan import bill as b
 from ckptcost.plan import physics as ph
 from ckptcost.plan.arrays import exprel, orelse, times
+from ckptcost.plan.failures import States, best_interval, choose, lowest, segment
 from ckptcost.plan.physics import Plan, Rhythm
-from ckptcost.scenario.schema import Array, World
+from ckptcost.scenario.schema import OBJECTIVES, Array, World
 
-OBJECTIVES = ("time", "energy", "cost", "carbon")
 HOPELESS = 1e-6
 """a run that keeps less of its time does not end"""
 
@@ -54,36 +55,45 @@ def at(w: World, plan: Plan, asked: Array) -> Outcome:
     plan = ph.before_deletes(w, plan, asked)
     r = ph.rhythm(w, plan, np.where(never, work, asked))
     s = ph.states(w, plan, r)
-    saves = np.where(never, 0.0, work / r.interval)
-    writes = _writes(w, plan, r, s)
     if np.any(never):
         nothing = replace(plan.back, load=0.0 * plan.back.load)
-        bare = ph.segment(work, np.zeros(1), np.zeros(1), nothing, plan.rate)
-        s, r = ph.choose(never, bare, s), replace(r, drag=np.where(never, 0.0, r.drag))
-    segments, length = np.where(never, 1.0, saves), np.where(never, work, r.interval)
-    spent = b.spent_of(w, plan, r, s, segments, length, saves, writes)
+        bare = segment(work, np.zeros(1), np.zeros(1), nothing, plan.rate)
+        s, drag = choose(never, bare, s), np.where(never, 0.0, r.drag)
+        r = replace(r, drag=drag, interval=np.where(never, work, r.interval))
+    saves = np.where(never, 0.0, work / r.interval)
+    spent = _spent(w, plan, r, s, saves)
     goodput = work / spent.wall
     hopeless = ~(goodput >= HOPELESS)
     if np.any(hopeless):
         goodput, spent = orelse(goodput, 0.0), spent.endless(hopeless)
-    interval = np.where(never, asked, r.interval)
-    failures = times(segments, s.failures)
+    failures, interval = times(work / r.interval, s.failures), np.where(never, asked, r.interval)
     return Outcome(plan, r, interval, saves, failures, goodput, spent, b.bill(w, plan, spent))
+
+
+def _spent(w: World, plan: Plan, r: Rhythm, s: States, saves: Array) -> b.Spent:
+    """What all segments take; rounding leaves no negative amounts."""
+    p, segments, states = w.policy, w.run.work / r.interval, vars(s).keys() & vars(plan.back).keys()
+    writes, second_writes = _writes(w, plan, r, s)
+    held = b.kept(saves, p.keep_last) + b.undeleted(w, saves, r.interval + r.drag + r.stall)
+    second_held = b.kept(saves / p.second_every, p.second_keep_last) * plan.second.stored
+    return b.Spent(
+        **{state: times(segments, getattr(s, state)) for state in ("stall", *states)},
+        slowed=times(segments, r.drag),
+        redone=times(segments, np.maximum(0.0, s.work - r.interval - r.drag)),
+        saves=times(saves, writes),
+        second_saves=times(saves, second_writes),
+        held=held * plan.first.stored,
+        second_held=np.where(plan.two, second_held, 0.0),
+        wall=times(segments, s.total),
+    )
 
 
 def one_save(w: World, o: Outcome) -> b.Bill:
     """The bill of one save."""
-    r, zero = o.rhythm, np.zeros(1)
     every = np.where(o.plan.two, 1.0 / w.policy.second_every, 0.0)
     spent = b.Spent(
-        stall=r.stall + r.second_stall * every,
-        slowed=r.drag,
-        redone=zero,
-        detect=zero,
-        reschedule=zero,
-        init=zero,
-        load=zero,
-        warmup=zero,
+        stall=o.rhythm.stall + o.rhythm.second_stall * every,
+        slowed=o.rhythm.drag,
         saves=np.ones(1),
         second_saves=every,
         held=o.spent.held,
@@ -99,20 +109,15 @@ def writes_per_save(w: World, plan: Plan) -> Array:
     return exprel(plan.rate * open_)
 
 
-def _writes(w: World, plan: Plan, r: Rhythm, s: ph.States) -> tuple[Array, Array]:
+def _writes(w: World, plan: Plan, r: Rhythm, s: States) -> tuple[Array, Array]:
     """Writes to each tier for each completed save: a lost period repeats those that were whole, and
     a failure that goes further back repeats all since."""
     rate, train, every = plan.rate, r.interval + r.drag, w.policy.second_every
     begun = s.work / (train * exprel(rate * train)) * np.exp(-rate * r.stall)
-    is_async = w.policy.mode == "async"
-    one = np.where(
-        is_async, begun * exprel(-rate * plan.first.lag), (s.stall - s.second_stall) / r.stall
-    )
-    two = np.where(
-        is_async,
-        s.repeats * exprel(rate * plan.second.lag) / every,
-        s.second_stall / plan.second.stall,
-    )
+    drained = s.repeats * exprel(rate * plan.second.lag) / every
+    is_async, first_stall = w.policy.mode == "async", s.stall - s.second_stall
+    one = np.where(is_async, begun * exprel(-rate * plan.first.lag), first_stall / r.stall)
+    two = np.where(is_async, drained, s.second_stall / plan.second.stall)
     alone = s.repeats * writes_per_save(w, plan)
     return np.where(plan.two, one, alone), np.where(plan.two, two, 0.0)
 
@@ -123,6 +128,9 @@ def _writes(w: World, plan: Plan, r: Rhythm, s: ph.States) -> tuple[Array, Array
 def asked_interval(w: World, plan: Plan) -> Array:
     """The policy's cadence, whichever it is, as training time between saves."""
     p, work = w.policy, w.run.work
+    if np.any(ph.is_endless(w, plan)[:, 0]):
+        problem = "saves would follow each other without training between them"
+        raise InputError(problem, "policy.interval", "use --mode async")
     asked = np.where(p.interval == 0, ph.least_interval(w, plan), p.interval)
     for way in (p.steps * p.step, 86400.0 / p.per_day, work / p.saves, _between_clocks(w, plan)):
         asked = orelse(asked, way)
@@ -146,9 +154,8 @@ def prices(w: World, plan: Plan, objective: str) -> dict[str, Any]:
     if objective == "time":
         return {"work": 1.0, "stall": 1.0, "idle": 1.0, "save": 0.0}
     first, tier = plan.first, w.tier
-    joules = orelse(b.write_energy(w, tier, first), 0.0) + orelse(
-        b.carry_energy(w, tier, first), 0.0
-    )
+    parts = b.write_energy(w, tier, first), b.carry_energy(w, tier, first)
+    joules = sum(orelse(each, 0.0) for each in parts)
     per_joule: Any = w.site.grid_location if objective == "carbon" else 1.0
     per_second: Any = 0.0
     save = joules * per_joule
@@ -178,15 +185,14 @@ def best(w: World, plan: Plan, objective: str) -> Array:
     in the time in each state; else found on the run's own bill."""
     stall, p, slow, pace = plan.first.stall, w.policy, ph.drag(w, plan), ph.pace(w)
     of, least = prices(w, plan, objective), ph.least_interval(w, plan)
-    exact = ph.best_interval(stall, plan.back, plan.rate, of, slow) / pace
+    exact = best_interval(stall, plan.back, plan.rate, of, slow) / pace
     rented = (objective == "cost") & ~ph.is_inside(w.tier) & (b.rent(w.tier) > 0)
     search = plan.two | (rented & (p.keep_last > 1.0) & (w.tier.billed_on == "held"))
     search = search | (ph.further_back(w.failures) > 0) | ph.deletes_serially(w)
     if np.any(search):
-        mean = np.where(
-            plan.two & (p.mode == "sync"), stall + plan.second.stall / p.second_every, stall
-        )
-        near = ph.best_interval(np.maximum(mean, 1e-9), plan.back, plan.rate, of, slow) / pace
+        second = np.where(plan.two & (p.mode == "sync"), plan.second.stall / p.second_every, 0.0)
+        mean = np.maximum(stall + second, 1e-9)
+        near = best_interval(mean, plan.back, plan.rate, of, slow) / pace
         near = np.where(np.isfinite(near), near, w.run.work)
         found = _searched(w, plan, objective, near, least)
         exact = np.where(search & (plan.rate > 0), found, exact)
@@ -201,13 +207,8 @@ def _searched(w: World, plan: Plan, objective: str, near: Array, least: Array) -
         return at(w, plan, interval).cost(objective)
 
     low = np.maximum(near / 300.0, least)
-    places = np.stack(
-        np.broadcast_arrays(
-            ph.lowest(cost, low, np.maximum(near * 100.0, 2.0 * low)),
-            np.maximum(near, low),
-            low,
-        )
-    )
+    found = lowest(cost, low, np.maximum(near * 100.0, 2.0 * low))
+    places = np.stack(np.broadcast_arrays(found, np.maximum(near, low), low))
     costs = cost(places)
     best = np.argmin(np.where(np.isnan(costs), np.inf, costs), axis=0, keepdims=True)
     return np.take_along_axis(places, best, 0)[0]

@@ -1,19 +1,19 @@
-"""Failures: how often, what getting back takes, and the expected time in each state for a save.
+"""What failures cost: the expected time in each state for a save, and the best interval.
 
-Exponential failures, exact (renewal): every formula counts what one completed save costs with all
-its repetitions.
+Formulas over seconds, exact for exponential failures (renewal): each counts what one completed save
+costs with all its repetitions. `rate` is failures per second.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ckptcost.plan.arrays import exprel, log1prel, orelse, times
-from ckptcost.plan.save import nodes
-from ckptcost.scenario.schema import Array, Failures, World
+from ckptcost.plan.arrays import exprel, log1prel, times
+from ckptcost.scenario.schema import Array
 
 
 @dataclass
@@ -30,72 +30,6 @@ class Recovery:
     @property
     def exposed(self) -> Array:
         return self.init + self.load + self.warmup
-
-
-def failure_rate(w: World) -> Array:
-    """Interruptions of the whole job per second."""
-    return orelse(1.0 / w.failures.mtbf, summed_rate(w))
-
-
-def summed_rate(w: World) -> Array:
-    """From GPUs, nodes, racks and what all share. Smaller jobs fail more often for their size."""
-    f, c = w.failures, w.cluster
-    by_size = np.maximum(1.0, f.counted_gpus / c.gpus) ** (1.0 - f.size_exponent)
-    own = c.gpus * f.gpu_rate + nodes(w) * f.rate
-    return f.rate_factor * by_size * own + f.shared_rate + rack_rate(w)
-
-
-def rack_rate(w: World) -> Array:
-    return np.ceil(nodes(w) / w.failures.nodes_per_rack) * w.failures.rack_rate
-
-
-def lost_fraction(w: World) -> Array:
-    """Share of the failures that the first tier's copy does not survive."""
-    racks = orelse(rack_rate(w) / summed_rate(w), 0.0)
-    node = racks + (1.0 - racks) * w.failures.node_loss_fraction
-    survives = w.tier.survives
-    return np.where(survives == "site", 0.0, np.where(survives == "node", racks, node))
-
-
-# --- a checkpoint that cannot be used -----------------------------------------------------------
-
-
-def further_back(f: Failures) -> Array:
-    """Saves that a failure goes back on average beyond the newest one: past those that cannot be
-    loaded, and past those that hold corruption found late."""
-    return f.unusable / (1.0 - f.unusable) + f.silent * f.silent_back
-
-
-def loads(load: Array, unusable: Array, rate: Array) -> Array:
-    """Length of one certain load that stands for loads which succeed with chance 1 - u.
-
-    A failure during a recovery begins it anew, so a load enters every expected time only through
-    the chance to get through it, exp(-rate * length). For the first good one of independent tries
-    that is q * (1-u) / (1 - u*q) with q = exp(-rate * load), whose -log over the rate this is.
-    Without failures it is load / (1-u).
-    """
-    odds = unusable / (1.0 - unusable)
-    missed = load * exprel(-rate * load)
-    return load + times(odds, missed * log1prel(times(odds, rate * missed)))
-
-
-def repeated(s: States, back: Array, every: Array) -> States:
-    """All of the states where each failure goes `back` further saves on average.
-
-    Every failure is a renewal: what follows does not depend on what was before. Let a failure come
-    after 1/F completed saves on average (F = failures for each save). Where it also takes `back`
-    saves away, the job gets ahead by 1/F - back for the same time, so all that is counted for each
-    save grows by 1 / (1 - F*back); never, once F*back reaches 1. A failure that loses the first
-    tier goes back by saves of the second, `every` times as far; there the place in the period
-    matters, and the formula is right to first order. The beginning of the run, before which nothing
-    can go back, is not counted: it shortens the first few saves only.
-    """
-    lost_ground = times(back, s.failures + s.lost * (every - 1.0))
-    growth = np.where(lost_ground < 1.0, 1.0 / (1.0 - lost_ground), np.inf)
-    return States(**{name: times(growth, amount) for name, amount in vars(s).items()})
-
-
-# --- states -------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -125,8 +59,25 @@ class States:
 
 def choose(condition: Any, yes: States, no: States) -> States:
     """Field by field."""
-    pairs = zip(vars(yes).items(), vars(no).values(), strict=True)
-    return States(**{name: np.where(condition, a, b) for (name, a), b in pairs})
+    return States(
+        **{name: np.where(condition, x, getattr(no, name)) for name, x in vars(yes).items()}
+    )
+
+
+def repeated(s: States, back: Array, every: Array) -> States:
+    """All of the states where each failure goes `back` further saves on average.
+
+    Every failure is a renewal: what follows does not depend on what was before. Let a failure come
+    after 1/F completed saves on average (F = failures for each save). Where it also takes `back`
+    saves away, the job gets ahead by 1/F - back for the same time, so all that is counted for each
+    save grows by 1 / (1 - F*back); never, once F*back reaches 1. A failure that loses the first
+    tier goes back by saves of the second, `every` times as far; there the place in the period
+    matters, and the formula is right to first order. The beginning of the run, before which nothing
+    can go back, is not counted: it shortens the first few saves only.
+    """
+    lost_ground = times(back, s.failures + s.lost * (every - 1.0))
+    growth = np.where(lost_ground < 1.0, 1.0 / (1.0 - lost_ground), np.inf)
+    return States(**{name: times(growth, amount) for name, amount in vars(s).items()})
 
 
 def until_hit(start: Any, length: Array, rate: Array) -> Array:
@@ -237,3 +188,78 @@ def _bounded(r: Recovery, rate: Array) -> Recovery:
     """A recovery that exponentials can hold: past exp(600) tries it is as good as endless."""
     part = np.minimum(1.0, 600.0 / np.maximum(rate * r.exposed, 1e-300))
     return replace(r, init=part * r.init, load=part * r.load, warmup=part * r.warmup)
+
+
+def loads(load: Array, unusable: Array, rate: Array) -> Array:
+    """Length of one certain load that stands for loads which succeed with chance 1 - u.
+
+    A failure during a recovery begins it anew, so a load enters every expected time only through
+    the chance to get through it, exp(-rate * length). For the first good one of independent tries
+    that is q * (1-u) / (1 - u*q) with q = exp(-rate * load), whose -log over the rate this is.
+    Without failures it is load / (1-u).
+    """
+    odds = unusable / (1.0 - unusable)
+    missed = load * exprel(-rate * load)
+    return load + times(odds, missed * log1prel(times(odds, rate * missed)))
+
+
+# --- the best interval: in closed form if the cost is linear in the time in each state, else found
+
+
+def one_plus_w0(eps: Array) -> Array:
+    """y > 0 with 1 - (1-y)*exp(y) = eps, that is 1 + W0(-(1-eps)/e), exact even for tiny eps.
+
+    >>> round(float(one_plus_w0(np.array(1.0))), 12)
+    1.0
+    """
+    y = np.minimum(np.sqrt(2.0 * eps), 1.0 + np.log1p(eps))
+    for _ in range(9):  # Newton from the right of a convex function
+        rise = np.expm1(y)
+        series = y * y * (0.5 + y * (1.0 / 3.0 + y * (0.125 + y / 30.0)))
+        slope = y * (rise + 1.0)
+        y = y - np.where(slope == 0, 0.0, (np.where(y < 1e-3, series, slope - rise) - eps) / slope)
+    return y
+
+
+def best_interval(
+    stall: Array, r: Recovery, rate: Array, prices: dict[str, Any], drag: Array
+) -> Array:
+    """Training time between saves that costs least, for prices per second in each state; endless
+    without failures. To first order, for time: sqrt(2 * stall * MTBF)."""
+    once = (
+        prices["stall"] * (r.detect + until_hit(0.0, r.init + r.load, rate))
+        + prices["idle"] * r.reschedule
+        + prices["work"] * until_hit(r.init + r.load, r.warmup, rate)
+    )
+    per_second = rate * np.exp(np.minimum(rate * r.exposed, 600.0)) * once
+    whole = prices["work"] + per_second
+    gap = -np.expm1(-rate * stall) * (per_second + prices["stall"])
+    gap = gap + np.exp(-rate * stall) * rate * prices["save"]
+    eps = (gap + (whole - gap) * -np.expm1(-rate * drag)) / whole
+    return np.where(rate == 0, np.inf, one_plus_w0(eps) / rate)
+
+
+def young(stall: Array, rate: Array) -> Array:
+    """sqrt(2CM) for a save of C seconds and an MTBF of M."""
+    return np.sqrt(2.0 * stall / rate)
+
+
+def daly(stall: Array, rate: Array) -> Array:
+    """sqrt(2CM)*(1 + sqrt(C/2M)/3 + C/(18M)) - C for C < 2M, else M."""
+    part = np.minimum(stall * rate / 2.0, 1.0)
+    long = young(stall, rate) * (1.0 + np.sqrt(part) / 3.0 + part / 9.0) - stall
+    return np.where(stall * rate < 2.0, long, 1.0 / rate)
+
+
+def lowest(cost: Callable[[Array], Array], low: Array, high: Array, rounds: int = 7) -> Array:
+    """Least point of a function with one valley, 64 places at a time: each round the two places
+    around the least are the next ends. Places are a further axis in front."""
+    places = np.linspace(0.0, 1.0, 64)
+    low, high = np.log(low), np.log(high)
+    for _ in range(rounds):
+        at = low + (high - low) * places.reshape(-1, *(1,) * np.ndim(low))
+        values = cost(np.exp(at))
+        best = np.argmin(np.where(np.isnan(values), np.inf, values), axis=0, keepdims=True)
+        low = np.take_along_axis(at, np.maximum(best - 1, 0), 0)[0]
+        high = np.take_along_axis(at, np.minimum(best + 1, 63), 0)[0]
+    return np.exp((low + high) / 2.0)

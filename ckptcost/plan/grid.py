@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from ckptcost.plan import draws as d
 from ckptcost.plan import evaluate as ev
 from ckptcost.plan import physics as ph
 from ckptcost.scenario.resolve import Scenario
-from ckptcost.scenario.schema import Array, World
+from ckptcost.scenario.schema import SECTIONS, Array, World
 
 CHUNK = 8192
 """points that are evaluated together: more would only take more memory"""
@@ -33,52 +33,29 @@ def points(axes: Sequence[Axis]) -> dict[str, Array]:
 
 def laid(base: Scenario, at: Mapping[str, Array], draws: int = 0) -> World:
     """A row for each point; figures that are taken from one of an axis move with it."""
-    rows = len(next(iter(at.values())))
-    figures = base.figures()
-    w = d.worlds([base], draws)
+    rows, figures, w = len(next(iter(at.values()))), base.figures(), d.worlds([base], draws)
     found = {
-        section.name: replace(
-            getattr(w, section.name),
-            **{
-                key: np.broadcast_to(x, (rows, x.shape[1]))
-                for key, x in vars(getattr(w, section.name)).items()
-            },
-        )
+        section.name: {
+            key: np.broadcast_to(x, (rows, x.shape[1]))
+            for key, x in vars(getattr(w, section.name)).items()
+        }
         for section in fields(w)
     }
     for path, values in at.items():
-        column = values[:, None]
-        _put(found, path, column)
-        first = figures[path].value if path in figures else np.nan
-        for other in _followers(base, path):
+        section, key = path.split(".")
+        found[section][key] = values[:, None]
+        for other in base.followers(path):
             section, key = other.split(".")
-            _put(found, other, getattr(found[section], key) * (column / first))
-    return World(**found)
+            found[section][key] = found[section][key] * (values[:, None] / figures[path].value)
+    return World(**{name: SECTIONS[name](**section) for name, section in found.items()})
 
 
-def _put(sections: dict[str, object], path: str, column: Array) -> None:
-    section, key = path.split(".")
-    sections[section] = replace(sections[section], **{key: column})  # type: ignore[type-var]
-
-
-def _followers(base: Scenario, path: str) -> list[str]:
-    """Figures that are taken from this one, or from one that is."""
-    direct = [other for other, figure in base.figures().items() if path in figure.follows]
-    further = (other for each in direct for other in _followers(base, each))
-    return [*dict.fromkeys((*direct, *further))]
-
-
-def outcomes(
-    base: Scenario, at: Mapping[str, Array], draws: int = 0
-) -> Sequence[tuple[World, ev.Outcome]]:
+def outcomes(base: Scenario, at: Mapping[str, Array], draws: int = 0) -> list[ev.Outcome]:
     """Of all points, some thousand at a time."""
-    rows = len(next(iter(at.values())))
-    found = []
+    rows, found = len(next(iter(at.values()))), []
     for start in range(0, rows, CHUNK):
-        part = {path: values[start : start + CHUNK] for path, values in at.items()}
-        w = laid(base, part, draws)
+        w = laid(base, {path: x[start : start + CHUNK] for path, x in at.items()}, draws)
         with np.errstate(all="ignore"):
             plan = ph.plan(w)
-            asked = ev.asked_interval(w, plan)[:, :1]
-            found.append((w, ev.at(w, plan, np.broadcast_to(asked, (len(w.cluster.gpus), 1)))))
+            found.append(ev.at(w, plan, ev.asked_interval(w, plan)[:, :1]))
     return found

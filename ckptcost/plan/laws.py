@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckptcost.errors import InputError
-from ckptcost.plan import physics as ph
+from ckptcost.plan import failures
 
 
 class Quantity(NamedTuple):
@@ -68,11 +68,11 @@ QUANTITIES = {
 def best_goodput(failures_per_day: float, stall: float, recovery: float) -> float:
     """The most that any interval reaches: the exact renewal model at its best interval."""
     none, rate = np.zeros(1), np.array([failures_per_day / 86400.0])
-    back = ph.Recovery(none, none, np.array([recovery]), none, none)
+    back = failures.Recovery(none, none, np.array([recovery]), none, none)
     prices = {"work": 1.0, "stall": 1.0, "idle": 1.0, "save": 0.0}
     with np.errstate(all="ignore"):
-        best = ph.best_interval(np.array([stall]), back, rate, prices, none)
-        return float((best / ph.segment(best, np.array([stall]), none, back, rate).total)[0])
+        best = failures.best_interval(np.array([stall]), back, rate, prices, none)
+        return float((best / failures.segment(best, np.array([stall]), none, back, rate).total)[0])
 
 
 # --- formulas -------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ class Formula:
         try:
             corners = product(*ends.values())
             values = [self._at(dict(zip(ends, corner, strict=True))) for corner in corners]
-        except ValueError as error:  # the logarithm or the root of what has none
+        except (TypeError, ValueError) as error:  # the root of what has none, log() of nothing
             raise ArithmeticError(str(error)) from None
         if any(map(math.isnan, values)):
             raise ArithmeticError("inf - inf")

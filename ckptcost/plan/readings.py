@@ -45,12 +45,9 @@ def reading_of(claim: Claim) -> Reading | None:
     if not all(0 < end < np.inf for end in (*size_, *time_)):
         return None
     said = claim.stated.get("gpus"), claim.stated.get("gpu_power")
-    gpus = said[0].printed if said[0] else Span(GPUS, GPUS)
-    power = said[1].printed if said[1] else Span(GPU_POWER, GPU_POWER)
+    usual = Span(GPUS, GPUS), Span(GPU_POWER, GPU_POWER)
+    gpus, power = (fact.printed if fact else span for fact, span in zip(said, usual, strict=True))
     rate = Span(size_.low / time_.high, size_.high / time_.low)
-    write = claim.best("write")
-    if write and all(0 < end < np.inf for end in write.printed):
-        rate = write.printed
     within = {
         "drives": _product(size_, DRIVES),
         "system": system_energy(size_, rate),

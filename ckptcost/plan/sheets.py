@@ -148,39 +148,40 @@ def sheet_of(raw: dict[str, Any], name: str = "") -> Sheet:
     """The claims of a sheet with all that follows from them, and the verdicts."""
     for key in raw.keys() - set(_TOP):
         raise unknown_name("section", key, _TOP)
-    context = _stated(_table(raw.get("context", {}), "context"), "context")
+    context = _stated(raw.get("context", {}), "context")
+    claims = _claims(_tables(raw, "claim"), context)
+    holds, follows = (
+        [_over(table, claims, key) for table in _tables(raw, key)] for key in ("holds", "follows")
+    )
+    verdicts = [verdict for claim in claims.values() for verdict in check(claim)]
+    used = {path for each in holds if each.follows for path in each.follows.uses}
+    needed = [v for v in verdicts if v.word != OPEN or v.path not in used]
+    title, note = str(raw.get("name", name)), str(raw.get("note", ""))
+    return Sheet(title, note, claims, needed + holds, follows)
+
+
+def _claims(tables: list[dict[str, Any]], context: dict[str, Fact]) -> dict[str, Claim]:
     claims: dict[str, Claim] = {}
-    for at, table in enumerate(_tables(raw, "claim"), 1):
+    for at, table in enumerate(tables, 1):
         claim = _claim(table, context, f"claim {at}")
         if claim.id in claims:
             raise InputError(f"{claim.id!r} is there twice", f"claim {at}", "give each its own id")
         claims[claim.id] = claim
     if not claims:
         raise InputError("states nothing", remedy=START)
-    holds, follows = (
-        [_over(table, claims, key) for table in _tables(raw, key)] for key in ("holds", "follows")
-    )
-    verdicts = [verdict for claim in claims.values() for verdict in check(claim)]
-    used = {path for each in holds if each.follows for path in each.follows.uses}
-    needed = [v for v in verdicts if v.word != OPEN or f"{v.claim}.{v.what}" not in used]
-    title, note = str(raw.get("name", name)), str(raw.get("note", ""))
-    return Sheet(title, note, claims, needed + holds, follows)
+    return claims
 
 
 def _tables(raw: dict[str, Any], key: str) -> list[dict[str, Any]]:
     found = raw.get(key, [])
-    if not isinstance(found, list):
-        raise InputError("is one table, not a list of them", key, f"write [[{key}]] above it")
-    return [_table(each, key) for each in found]
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise InputError("is no list of tables", key, f"write [[{key}]] above each")
+    return found
 
 
-def _table(raw: Any, key: str) -> dict[str, Any]:
-    if not isinstance(raw, dict):
-        raise InputError("is no table", key, f"write [{key}] and its keys below")
-    return raw
-
-
-def _stated(table: dict[str, Any], where: str) -> dict[str, Fact]:
+def _stated(table: Any, where: str) -> dict[str, Fact]:
+    if not isinstance(table, dict):
+        raise InputError("is no table", where, f"write [{where}] and its keys below")
     stated = {key: value for key, value in table.items() if key not in _OWN}
     for key in stated.keys() - QUANTITIES.keys():
         raise unknown_name("quantity", key, QUANTITIES, where)

@@ -33,27 +33,27 @@ def audit(sheet: Annotated[str, SHEET] = "", *, strict: Annotated[bool, STRICT] 
         for word in (AGREES, CONTRADICTS, OPEN)
     )
     readings = [found for claim in read.claims.values() if (found := reading_of(claim))]
-    counts = (
-        f"{len(agree)} agree{'s' if len(agree) == 1 else ''},"
-        f" {len(wrong)} {'does' if len(wrong) == 1 else 'do'} not,"
-        f" {len(open_)} cannot be checked."
-    )
-    says = [Say(contradiction(read, each)) for each in wrong]
-    says[:1] = [each._replace(label=CONTRADICTS.upper()) for each in says[:1]]
+    agrees, does = ("agrees" if len(agree) == 1 else "agree"), _does(wrong)
+    counts = f"{len(agree)} {agrees}, {len(wrong)} {does} not, {len(open_)} cannot be checked."
+    verdicts, arithmetic = statement_tables(read)
+    labels = [CONTRADICTS.upper(), *("" for _ in wrong)]
+    says = [
+        Say(contradiction(read, each), label) for each, label in zip(wrong, labels, strict=False)
+    ]
     notes = [
         Say(f"{word.upper()} ({len(verdicts)})  {in_one_line(read, verdicts)}.")
         for word, verdicts in ((AGREES, agree), (OPEN, open_))
         if verdicts
     ]
-    statements = "1 statement does" if len(wrong) == 1 else f"{len(wrong)} statements do"
+    contradicted = f"{len(wrong)} of {len(read.verdicts)} statements {does} not agree"
     return Answer(
         "audit",
         "Do these numbers agree with each other?",
         read.name,
         [Say(counts, f"{len(read.verdicts)} statements"), *says],
-        [verdict_table(read), *energy_tables(readings), arithmetic_table(read)],
+        [verdicts, *energy_table(readings), arithmetic],
         [*notes, Say("The arithmetic:", command=f"ckptcost audit {sheet} --detail")],
-        missed=[f"{statements} not agree with the others"] if strict and wrong else [],
+        missed=[f"{contradicted} with the others"] if strict and wrong else [],
         options={"sheet": sheet, "strict": strict},
     )
 
@@ -72,6 +72,10 @@ def sheet_named(name: str) -> Sheet:
         return sheet_of(catalog.read_toml(path), path.stem)
     except InputError as error:
         raise (error if error.where.startswith(str(path)) else error.at(name)) from None
+
+
+def _does(statements: Sequence[Verdict]) -> str:
+    return "does" if len(statements) == 1 else "do"
 
 
 # --- words ----------------------------------------------------------------------------------------
@@ -115,78 +119,64 @@ def why_open(sheet: Sheet, verdict: Verdict) -> str:
         return "nothing else depends on it"
     would_be = claim.best(missing[0]) if len(missing) == 1 else None
     if would_be:
-        return f"so {QUANTITIES[missing[0]].words.format(would_be.say())}, which is not stated"
-    return f"{' and '.join(missing)} not stated"
+        said = QUANTITIES[missing[0]].words.format(would_be.say())
+        return f"it would mean {said}, which is not stated"
+    return f"{' and '.join(missing)} not stated".replace("_", " ")
 
 
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def path_of(verdict: Verdict) -> str:
-    """As a formula of a sheet names it: "nas.energy"; a formula has its own words."""
-    return f"{verdict.claim}.{verdict.what}" if verdict.claim else verdict.what
-
-
-def verdict_table(sheet: Sheet) -> Table:
+def statement_tables(sheet: Sheet) -> list[Table]:
+    """Every statement with its verdict; and the arithmetic, also of what is not stated."""
+    verdicts: list[list[Cell]] = []
+    steps: list[list[Cell]] = []
+    for each in sheet.verdicts:
+        verdicts.append([each.path, each.stated.say(), each.word, gives(each)])
+        steps.append([each.path, explained(each) or why_open(sheet, each)])
+    further = {
+        f"{claim.id}.{what}": fact
+        for claim in sheet.claims.values()
+        for (what, _), fact in claim.facts.items()
+        if what not in claim.stated
+    } | {each.what: each.stated for each in sheet.follows}
+    steps += [[path, "; ".join(fact.steps())] for path, fact in further.items()]
     headers = {"statement": "statement", "stated": "stated", "verdict": "verdict"}
-    headers["follows"] = "the rest gives"
-    rows: list[list[Cell]] = []
-    for each in sheet.verdicts:
-        gives = each.follows.say(each.stated.unit) if each.follows else None
-        at_most = "at most " if each.follows and each.follows.at_most else ""
-        rows.append([path_of(each), each.stated.say(), each.word, gives and at_most + gives])
-    columns = [Column(*each) for each in headers.items()]
-    return Table("verdicts", "Every statement", columns, rows, sheet.note, shown=False)
+    columns = [Column(*each) for each in (headers | {"follows": "the rest gives"}).items()]
+    arithmetic = [Column("quantity", "quantity"), Column("arithmetic", "arithmetic")]
+    return [
+        Table("verdicts", "Every statement", columns, verdicts, sheet.note, shown=False),
+        Table("arithmetic", "The arithmetic", arithmetic, steps, shown=False),
+    ]
 
 
-def arithmetic_table(sheet: Sheet) -> Table:
-    """The arithmetic of every verdict, and of what follows and is not stated."""
-    rows: list[list[Cell]] = []
-    for each in sheet.verdicts:
-        apart = f": {number(each.factor)} times apart" if each.factor > 1 else ""
-        assumes = LAWS[each.law].assumes if each.law in LAWS else ""
-        found = f"{each.arithmetic()}{apart}{f' ({assumes})' if assumes else ''}"
-        rows.append([path_of(each), found if each.follows else why_open(sheet, each)])
-    for claim in sheet.claims.values():
-        rows += [
-            [f"{claim.id}.{what}", "; ".join(fact.steps())]
-            for (what, _), fact in claim.facts.items()
-            if what not in claim.stated
-        ]
-    rows += [[each.what, "; ".join(each.stated.steps())] for each in sheet.follows]
-    columns = [Column("quantity", "quantity"), Column("arithmetic", "arithmetic")]
-    return Table("arithmetic", "The arithmetic", columns, rows, shown=False)
+def gives(verdict: Verdict) -> str | None:
+    fact = verdict.follows
+    at_most = "at most " if fact and fact.at_most else ""
+    return f"{at_most}{fact.say(verdict.stated.unit)}" if fact else None
 
 
-def energy_tables(readings: Sequence[Reading]) -> list[Table]:
-    """Stated energies beside what each boundary takes: as people read them, and as numbers."""
+def explained(verdict: Verdict) -> str:
+    """The arithmetic, how far apart both are, and what it assumes."""
+    apart = f": {number(verdict.factor)} times apart" if verdict.factor > 1 else ""
+    assumes = LAWS[verdict.law].assumes if verdict.law in LAWS else ""
+    return f"{verdict.arithmetic()}{apart}{f' ({assumes})' if assumes else ''}"
+
+
+def energy_table(readings: Sequence[Reading]) -> list[Table]:
+    """Stated energies beside what each boundary takes, in the unit of their size."""
     if not readings:
         return []
     largest = max(each.stated.printed.low or each.stated.printed.high for each in readings)
     unit = "J" if largest < 0.01 * per("kWh") else "kWh"
-    headers = BOUNDARIES | {"gpus": who_waits(readings)}
-    columns = [Column("claim", ""), Column("stated", "stated")]
-    columns += [Column(*each) for each in headers.items()]
+    headers = {"claim": "", "stated": "stated"} | BOUNDARIES | {"gpus": who_waits(readings)}
     rows: list[list[Cell]] = []
-    numbers: list[list[Cell]] = []
     for each in readings:
         spans = [each.stated.printed, *each.within.values()]
         rows.append([each.claim.about, *(ends(span, unit) for span in spans)])
-        for key, span in each.within.items():
-            fits = "yes" if key in each.fits else "no"
-            numbers.append([each.claim.about, BOUNDARIES[key], *span, fits])
     title = f"ENERGY OF ONE CHECKPOINT, {unit} without cooling: what can the stated one include?"
-    by_boundary = [
-        Column("claim", "about"),
-        Column("boundary", "boundary"),
-        Column("low", "low", "kWh"),
-        Column("high", "high", "kWh"),
-        Column("fits", "fits the stated one"),
-    ]
-    return [
-        Table("energy", title, columns, rows, what_fits(readings)),
-        Table("readings", "Energy by boundary", by_boundary, numbers, shown=False),
-    ]
+    columns = [Column(*each) for each in headers.items()]
+    return [Table("energy", title, columns, rows, what_fits(readings))]
 
 
 def who_waits(readings: Sequence[Reading]) -> str:
@@ -207,7 +197,7 @@ def what_fits(readings: Sequence[Reading]) -> str:
             fits.append(f"{words} ({', '.join(names)})")
     ours = any(each.ours for each in readings)
     gpus = " The GPU figures are ours; the sheet names no GPUs." if ours else ""
-    return (f"Fits: {'; '.join(fits)}." if fits else "None fits.") + gpus
+    return (f"Fits: {'; '.join(fits)}." if fits else "None fits what is stated.") + gpus
 
 
 def ends(span: Span, unit: str) -> str:

@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache
 from textwrap import shorten
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 from ckptcost.answer import Answer, Cell, Column, Say, Table
 from ckptcost.errors import InputError
-from ckptcost.questions.common import Flag
+from ckptcost.questions.common import Flag, without_empty
 from ckptcost.scenario import catalog as shelf
 from ckptcost.scenario.figures import Figure
-from ckptcost.scenario.units import number, per, show, show_range
-from ckptcost.study import unit_of
+from ckptcost.scenario.units import number, per
+from ckptcost.study import said_of
 
 WIDE = 80
 UNKNOWN = "-"
+Said = dict[str, Any]
+"""figures and words by key"""
 
 
 class Item(NamedTuple):
-    """One line of the catalogue."""
+    """One entry of the catalogue."""
 
     id: str
     name: str
-    cells: tuple[Cell, ...]
     source: str
+    said: Said
 
 
 class Kind(NamedTuple):
     """What entries of a kind are called, and what is said of each in a line."""
 
     plural: str
-    columns: tuple[Column, ...]
-    cells: Callable[[shelf.Entry], tuple[Cell, ...]]
-    with_name: bool = True
-    """its name fits into the line"""
+    cells: Mapping[str, Callable[[Said], str]] = MappingProxyType({})
+    """by header"""
+    use: str = ""
+    """how an entry is given to a question, its id behind it"""
+    section: str = ""
+    """of a job, if its keys are not those of the section called like the kind"""
     note: str = ""
 
 
@@ -51,47 +57,35 @@ def catalog(
     ckptcost catalog tier aws
     ckptcost catalog nas-hdd
     """
-    kinds, sought = split([word.lower() for word in words])
-    if not sought and not kinds:
+    if not words:
         return overview()
-    found = {kind: items for kind in kinds or KINDS if (items := matches(kind, sought))}
-    one = exact(found, sought)
-    if one:
-        return details(*one)
+    asked = [word.lower() for word in words]
+    kinds = [BY_NAME[word] for word in asked if word in BY_NAME]
+    found = matches(kinds or [*KINDS], [word for word in asked if word not in BY_NAME])
     if not found:
-        raise InputError(f"nothing matches {' '.join(words)[:60]!r}", "catalog", _remedy(sought))
-    return listing(found, " ".join(words))
+        raise unknown_word(words)
+    ((kind, items), *more) = found.items()
+    return listing(found, " ".join(words)) if more or items[1:] else details(kind, items[0])
 
 
-def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Kinds, by either of their names, and the words that are looked for."""
-    by_name = {name: kind for kind, about in KINDS.items() for name in (kind, about.plural)}
-    kinds = [by_name[word] for word in words if word in by_name]
-    return list(dict.fromkeys(kinds)), [word for word in words if word not in by_name]
+def matches(kinds: Sequence[str], sought: Sequence[str]) -> dict[str, list[Item]]:
+    """Entries with all of the words in id, name or source; that alone whose id was written."""
+    found, named = dict[str, list[Item]](), dict[str, list[Item]]()
+    for kind in kinds:
+        for item in items_of(kind):
+            if all(word in f"{item.id} {item.name} {item.source}".lower() for word in sought):
+                found.setdefault(kind, []).append(item)
+            if [item.id.lower()] == sought:
+                named[kind] = [item]
+    return named if len(named) == 1 else found
 
 
-def _remedy(sought: Sequence[str]) -> str:
-    from difflib import get_close_matches
-
+def unknown_word(words: Sequence[str]) -> InputError:
+    """Nothing matches; the nearest ids are offered."""
     known = [item.id for kind in KINDS for item in items_of(kind)]
-    near = get_close_matches(sought[-1] if sought else "", known, 4)
-    return f"try {', '.join(near)}" if near else "kinds: " + ", ".join(KINDS)
-
-
-def matches(kind: str, sought: Sequence[str]) -> list[Item]:
-    """Entries with all of the words in id, name or source."""
-    return [
-        item
-        for item in items_of(kind)
-        if all(word in f"{item.id} {item.name} {item.source}".lower() for word in sought)
-    ]
-
-
-def exact(found: dict[str, list[Item]], sought: Sequence[str]) -> tuple[str, Item] | None:
-    """The entry that is meant: the only one, or the one whose id was written."""
-    every = [(kind, item) for kind, items in found.items() for item in items]
-    named = [each for each in every if [each[1].id.lower()] == list(sought)]
-    return named[0] if len(named) == 1 else every[0] if len(every) == 1 else None
+    near = get_close_matches(words[-1], known, 4) or KINDS
+    problem = f"nothing matches {' '.join(words)[:60]!r}"
+    return InputError(problem, "catalog", f"try {', '.join(near)}")
 
 
 # --- answers --------------------------------------------------------------------------------------
@@ -110,9 +104,8 @@ def overview() -> Answer:
     ]
     says = [Say("Search all of them by a part of the id or name:", "", "ckptcost catalog lustre")]
     own = Say(f"Your own entries: a folder models/tiers and so on in {shelf.OWN}")
-    return Answer(
-        "catalog", "What is in the catalogue", "", says, [Table("kinds", "", columns, rows)], [own]
-    )
+    table = Table("kinds", "", columns, rows)
+    return Answer("catalog", "What is in the catalogue", "", says, [table], [own])
 
 
 def listing(found: dict[str, list[Item]], words: str) -> Answer:
@@ -124,120 +117,75 @@ def listing(found: dict[str, list[Item]], words: str) -> Answer:
     tables = [list_table(kind, items) for kind, items in found.items()]
     first = next(iter(found.values()))[0].id
     notes = [Say("One entry with its figures and sources:", "", f"ckptcost catalog {first}")]
-    return Answer("catalog", f"Catalogue: {words}", f"{counts}", [], tables, notes)
+    return Answer("catalog", f"Catalogue: {words}", counts, [], tables, notes)
 
 
 def list_table(kind: str, items: list[Item]) -> Table:
-    """Names are shortened to what the line has room for; files have them whole."""
-    about = KINDS[kind]
-    columns = [
-        Column("id", kind),
-        Column("short", "name", screen="value" if about.with_name else "no"),
-        *about.columns,
-        Column("source", "source", screen="no" if kind == "source" else "value"),
-        Column("name", "name", screen="no"),
-    ]
-    rows: list[list[Cell]] = [
-        [item.id, item.name, *item.cells, item.source, item.name] for item in items
-    ]
-    if about.with_name:
-        _shorten_names(columns, rows)
-    return Table(f"{kind}s", "", columns, rows, about.note)
+    """Names are shortened to what the other columns leave of the line, if that is enough to read;
+    files have them whole."""
+    cells, is_source = KINDS[kind].cells, kind == "source"
+    columns = [Column("id", kind), *(Column(header.replace(" ", "_"), header) for header in cells)]
+    columns.append(Column("source", "source", screen="no" if is_source else "value"))
+    columns.append(Column("name", "name", screen="no"))
+    rows: list[list[Cell]] = []
+    for each in items:
+        rows.append(
+            [each.id, *(read(each.said) for read in cells.values()), each.source, each.name]
+        )
+    room = _room(columns, rows)
+    if room >= ROOM:
+        columns.insert(1, Column("short", "name"))
+        for row in rows:
+            row.insert(1, shorten(str(row[-1]), room, placeholder="..."))
+    return Table(f"{kind}s", "", columns, rows, KINDS[kind].note)
 
 
-def _shorten_names(columns: list[Column], rows: list[list[Cell]]) -> None:
-    """To what the other columns leave of the line."""
-    shown = [i for i, column in enumerate(columns) if column.screen != "no" and i != 1]
-    cells = ((columns[i].header, *(row[i] for row in rows)) for i in shown)
-    taken = sum(max(len(str(cell)) for cell in column) for column in cells)
-    room = max(WIDE - taken - 2 * len(shown), 12)
-    for row in rows:
-        row[1] = shorten(str(row[1]), room, placeholder="...")
+ROOM = 12
+"""letters below which a name says nothing"""
+
+
+def _room(columns: list[Column], rows: list[list[Cell]]) -> int:
+    """Letters that the columns leave of a line."""
+    taken = 0
+    for at, column in enumerate(columns):
+        if column.screen != "no":
+            taken += 2 + max(len(column.header), *(len(str(row[at])) for row in rows))
+    return WIDE - taken
 
 
 def details(kind: str, item: Item) -> Answer:
     """The figures of one entry with their ranges, and where they are from."""
-    rows = FIGURES.get(kind, figures_of)(kind, item)
-    columns = [
-        Column("key", "figure"),
-        Column("value", "value"),
-        Column("range", "range"),
-        Column("basis", "basis"),
-        Column("source", "source"),
-        Column("note", "note", screen="no"),
-    ]
-    notes = [Say("Use it:", "", use)] if (use := _use(kind, item)) else []
-    says = []
-    if kind == "source":
-        said = sources()[item.id]
-        says = [Say("", "", said.get("url", said.get("no_url", "")))]
-    elif item.source in sources():
+    keys = ("value", "range", "basis", "source")
+    columns = [Column("key", "figure"), *(Column(key, key) for key in keys)]
+    columns.append(Column("note", "note", screen="no"))
+    notes = [Say("Use it:", "", KINDS[kind].use + item.id)] if KINDS[kind].use else []
+    if item.source in sources():
         notes.append(Say("A source in full:", "", f"ckptcost catalog {item.source}"))
-    tables = [Table("figures", "", columns, rows), cited(item, rows)]
-    return Answer("catalog", item.name, f"{kind} {item.id}", says, tables, notes)
+    table = without_empty(Table("figures", "", columns, figures_of(kind, item)))
+    return Answer("catalog", item.name, f"{kind} {item.id}", [], [table], notes)
 
 
-def cited(item: Item, rows: list[list[Cell]]) -> Table:
-    """The sources that an entry's figures name."""
-    said = "; ".join([item.source, *(str(row[4]) for row in rows)])
-    names = sorted({name.strip() for name in said.split(";")} & sources().keys())
-    keys = ("title", "publisher", "url", "no_url", "version")
-    found: list[list[Cell]] = [
-        [name, *(sources()[name].get(k, "") for k in keys)] for name in names
-    ]
-    columns = [Column(key, key) for key in ("source", *keys)]
-    return Table("sources", "Sources", columns, found, shown=False)
-
-
-def _use(kind: str, item: Item) -> str:
-    """How an entry is given to a question."""
-    flags = {"tier": "--tier", "cluster": "--set cluster.id=", "site": "--set site.id="}
-    flags |= {"checkpoint": "--set checkpoint.model=", "accelerator": "--set cluster.accelerator="}
-    if kind in flags:
-        space = "" if flags[kind].endswith("=") else " "
-        return f"ckptcost model {flags[kind]}{space}{item.id}"
-    verb = {"scenario": "model", "claim": "audit"}.get(kind)
-    return f"ckptcost {verb} {item.id}" if verb else ""
+HEAD = ("id", "name", "title")
+"""said above the table"""
 
 
 def figures_of(kind: str, item: Item) -> list[list[Cell]]:
     """Figures and words of an entry."""
-    entry = shelf.get(kind, item.id)
-    section = {"accelerator": "cluster", "grid": "site"}.get(kind, kind)
     rows: list[list[Cell]] = []
-    for key, said in entry.said.items():
+    for key, said in item.said.items():
         if isinstance(said, Figure):
-            unit = unit_of(f"{section}.{key}")
-            ends = show_range(said.low, said.high, unit) if said.ranged else ""
-            value = said.text or show(said.value, unit)
-            rows.append([key, value, ends, said.basis, said.source, said.note])
-        elif key not in ("id", "name"):
-            rows.append([key, str(said), "", "", "", ""])
-    rows += [[key, str(said), "", "", "", ""] for key, said in entry.about.items() if str(said)]
+            value, ends = said_of(f"{KINDS[kind].section or kind}.{key}", said)
+            rows.append([key, value, ends or None, said.basis, said.source, said.note])
+        elif key not in HEAD and not isinstance(said, (dict, list)) and str(said):
+            rows.append([key, str(said), None, None, None, None])
     return rows
-
-
-def _head(kind: str, item: Item) -> list[list[Cell]]:
-    """Of a document: its first words."""
-    raw = shelf.read_toml(shelf.file_of(kind, item.id))
-    return [
-        [key, str(raw[key]), "", "", "", ""] for key in ("name", "note", "source") if key in raw
-    ]
-
-
-def _source(kind: str, item: Item) -> list[list[Cell]]:
-    said = sources()[item.id]
-    return [[key, str(said[key]), "", "", "", ""] for key in said if key not in ("title", "url")]
-
-
-FIGURES = {"scenario": _head, "claim": _head, "source": _source}
 
 
 # --- entries --------------------------------------------------------------------------------------
 
 
 @cache
-def sources() -> dict[str, dict[str, Any]]:
+def sources() -> dict[str, Said]:
     """The bibliography."""
     return shelf.read_toml(shelf.SHIPPED / "data" / "sources.toml")
 
@@ -255,87 +203,89 @@ def items_of(kind: str) -> list[Item]:
 def _item(kind: str, id_: str) -> Item:
     if kind == "source":
         said = sources()[id_]
-        return Item(
-            id_, said.get("title", ""), (said.get("publisher", ""),), said.get("version", "")
-        )
+        return Item(id_, said.get("title", ""), said.get("version", ""), said)
     if kind in ("scenario", "claim"):
-        raw = shelf.read_toml(shelf.file_of(kind, id_))
-        return Item(id_, raw.get("name", id_), (), str(raw.get("source", "")))
+        said = shelf.read_toml(shelf.file_of(kind, id_))
+        return Item(id_, said.get("name", id_), str(said.get("source", "")), said)
     entry = shelf.get(kind, id_)
-    return Item(id_, entry.name, KINDS[kind].cells(entry), _cited(entry))
+    cited = [each.source for each in entry.said.values() if isinstance(each, Figure)]
+    source = next((each.partition(";")[0] for each in cited if each), "")
+    return Item(id_, entry.name, source, entry.said | entry.about)
 
 
-def _cited(entry: shelf.Entry) -> str:
-    """The source of its first figure."""
-    figures = (value for value in entry.said.values() if isinstance(value, Figure))
-    return next((f.source.partition(";")[0] for f in figures if f.source), "")
+def _figure(said: Said, key: str, unit: str = "", digits: int = 3) -> str:
+    """A figure of an entry in a unit."""
+    found = said.get(key)
+    return number(found.value / per(unit), digits) if isinstance(found, Figure) else UNKNOWN
 
 
-def _value(entry: shelf.Entry, key: str, unit: str) -> str:
-    said = entry.said.get(key)
-    return number(said.value / per(unit)) if isinstance(said, Figure) else UNKNOWN
-
-
-def _pair(entry: shelf.Entry, write: str, unit: str = "GB/s") -> str:
+def _rates(said: Said, write: str, unit: str = "GB/s") -> str:
     """Write and read rate; one where both are the same or only one is known."""
-    both = [_value(entry, key, unit) for key in (write, write.replace("write", "read"))]
+    both = [_figure(said, key, unit) for key in (write, write.replace("write", "read"))]
     return both[0] if both[1] in (UNKNOWN, both[0]) else "/".join(both)
 
 
-def _tier_cells(entry: shelf.Entry) -> tuple[Cell, ...]:
-    system = _pair(entry, "write")
-    if "write_per_capacity" in entry.said:
-        system = f"{_pair(entry, 'write_per_capacity', 'GB/s/TiB')}/TiB"
-    return system, _pair(entry, "node_write"), _value(entry, "storage_price", "USD/GB-month")
+def _system(said: Said) -> str:
+    if "write_per_capacity" in said:
+        return f"{_rates(said, 'write_per_capacity', 'GB/s/TiB')}/TiB"
+    return _rates(said, "write")
 
 
-def _accelerator_cells(entry: shelf.Entry) -> tuple[Cell, ...]:
-    memory = entry.said.get("memory", entry.about.get("memory", UNKNOWN))
-    return _value(entry, "gpu_tdp", "W"), str(getattr(memory, "text", memory))
-
-
-def _text(name: str, header: str) -> Column:
-    return Column(name, header)
+def _memory(said: Said) -> str:
+    memory = said.get("memory", UNKNOWN)
+    return str(getattr(memory, "text", memory))
 
 
 KINDS = {
     "checkpoint": Kind(
         "models",
-        (_text("params", "parameters"), _text("size", "size, GB")),
-        lambda e: (_value(e, "params", "").replace("G", "B"), _value(e, "size", "GB")),
+        {
+            "parameters": lambda said: _figure(said, "params").replace("G", "B"),
+            "size, GB": lambda said: _figure(said, "size", "GB"),
+        },
+        "ckptcost model --set checkpoint.model=",
     ),
     "tier": Kind(
         "tiers",
-        (
-            _text("system", "GB/s"),
-            _text("client", "a node"),
-            _text("price", "USD/GB"),
-        ),
-        _tier_cells,
-        with_name=False,
+        {
+            "GB/s": _system,
+            "a node": lambda said: _rates(said, "node_write"),
+            "USD/GB": lambda said: _figure(said, "storage_price", "USD/GB-month"),
+        },
+        "ckptcost model --tier ",
         note="GB/s of the whole system (or for each TiB of its capacity) and of one node: write,"
         " and read if it differs. USD for keeping a GB for a month. Names: --detail.",
     ),
     "cluster": Kind(
         "clusters",
-        (_text("gpus", "GPUs"),),
-        lambda e: (f"{e.said['gpus'].value:,.0f}" if "gpus" in e.said else UNKNOWN,),
+        {"GPUs": lambda said: _figure(said, "gpus", digits=6)},
+        "ckptcost model --set cluster.id=",
     ),
     "site": Kind(
         "sites",
-        (_text("pue", "PUE"), _text("tariff", "USD/kWh")),
-        lambda e: (_value(e, "pue", ""), _value(e, "tariff", "USD/kWh")),
+        {
+            "PUE": lambda said: _figure(said, "pue"),
+            "USD/kWh": lambda said: _figure(said, "tariff", "USD/kWh"),
+        },
+        "ckptcost model --set site.id=",
     ),
     "accelerator": Kind(
-        "accelerators", (_text("tdp", "W"), _text("memory", "memory")), _accelerator_cells
+        "accelerators",
+        {"W": lambda said: _figure(said, "gpu_tdp", "W"), "memory": _memory},
+        "ckptcost model --set cluster.accelerator=",
+        "cluster",
     ),
     "grid": Kind(
         "grids",
-        (_text("factor", "g/kWh"), _text("year", "year")),
-        lambda e: (_value(e, "grid_location", "g/kWh"), str(e.about.get("year", ""))),
+        {
+            "g/kWh": lambda said: _figure(said, "grid_location", "g/kWh"),
+            "year": lambda said: str(said.get("year", "")),
+        },
+        section="site",
     ),
-    "scenario": Kind("scenarios", (), lambda e: ()),
-    "claim": Kind("sheets", (), lambda e: ()),
-    "source": Kind("sources", (Column("publisher", "publisher", screen="no"),), lambda e: ()),
+    "scenario": Kind("scenarios", use="ckptcost model "),
+    "claim": Kind("sheets", use="ckptcost audit "),
+    "source": Kind("sources"),
 }
 """by the word that lists them"""
+BY_NAME = {name: kind for kind, about in KINDS.items() for name in (kind, about.plural)}

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ckptcost.answer import Answer, Column, Quantity, Range, Say, Table
 from ckptcost.document import read_answer
 from ckptcost.errors import InputError
 from ckptcost.questions import common as q
-from ckptcost.questions import one
+from ckptcost.questions import one, ranks
 from ckptcost.reading import Document
-from ckptcost.scenario.figures import Figure
-from ckptcost.scenario.resolve import Scenario
 from ckptcost.scenario.units import show
-from ckptcost.study import MEASURES, unit_of
+from ckptcost.study import MEASURES
 
-FIRST = ("cost", "energy", "gpu_time")
+FIRST = {"cost": "Cost", "energy": "Energy", "gpu_time": "GPU time"}
 """what is said first, if it is known and has changed"""
 SHOWN = ("interval", "safe", "goodput", "wall", "gpu_time", "energy", "cost", "carbon")
 SAME = 1e-9
 """relative; documents hold twelve digits"""
 MANY = 12
 
-Change = tuple[str, str, Range, Range]
-"""a case, a measure, and what it was and is"""
+
+class Change(NamedTuple):
+    """What a measure of a case was and is."""
+
+    case: str
+    measure: str
+    was: Range
+    now: Range
+
+    def ratio(self) -> str:
+        """Of the values: "+78 %"."""
+        return f"{(self.now.value / self.was.value - 1.0) * 100.0:+.2g} %" if self.was.value else ""
 
 
 def changes(paths: Sequence[str]) -> Answer:
@@ -32,38 +40,41 @@ def changes(paths: Sequence[str]) -> Answer:
     q.demand(len(paths) == 2, "more than two saved answers", "compare", "give two of them")
     old, new = (read_answer(path) for path in paths)
     pairs = paired(old, new, paths)
-    results = [each for name, was, now in pairs for each in results_of(name, was, now)]
-    figures = inputs_apart(old, new, [(was[0], now[0]) for _, was, now in pairs])
-    shown = [each for each in results if each[1] in SHOWN]
+    results = [each for was, now in pairs for each in results_of(was, now)]
+    figures = inputs_apart(old, new, pairs)
+    shown = [each for each in results if each.measure in SHOWN]
+    columns = [Column("path", "input"), Column("before", "before"), Column("after", "after")]
+    rows: list[list[Any]] = [[*each] for each in figures]
+    versions = f": version {new.tool} computes other results than {old.tool}"
+    because = versions if results and new.tool != old.tool else ""
     return Answer(
         "compare",
         f"What changed: {new.title}",
         f"from {paths[0]} to {paths[1]}",
-        [Say(what_changed(results)), Say(why(figures, results, (old, new)))],
+        [Say(what_changed(results)), Say(why(figures, because))],
         [
             results_table("changes", shown, len(pairs) > 1),
-            inputs_table(figures),
+            Table("inputs_apart", "", columns, rows, shown=0 < len(figures) <= MANY),
             results_table("all_changes", results, True, shown=False),
         ],
     )
 
 
-Row = tuple[str, dict[str, Any]]
-"""a case and its measures"""
+Row = dict[str, Any]
+"""the measures of a case"""
 
 
-def paired(old: Document, new: Document, paths: Sequence[str]) -> list[tuple[str, Row, Row]]:
+def paired(old: Document, new: Document, paths: Sequence[str]) -> list[tuple[Row, Row]]:
     """Cases of the same name; if each document has one, those two."""
     were, are = (rows_of(each, path) for each, path in zip((old, new), paths, strict=True))
     if len(were) == len(are) == 1:
-        (was,), (now,) = were.items(), are.items()
-        return [(now[0], was, now)]
-    found = [(name, (name, were[name]), (name, are[name])) for name in are if name in were]
+        return [(next(iter(were.values())), next(iter(are.values())))]
+    found = [(were[name], are[name]) for name in are if name in were]
     q.demand(bool(found), "no case is in both", " and ".join(paths), "compare the same question")
     return found
 
 
-def rows_of(document: Document, path: str) -> dict[str, dict[str, Any]]:
+def rows_of(document: Document, path: str) -> dict[str, Row]:
     """Measures of each case, from the table of cases."""
     tables = [each for each in document.answer().tables if each.name == "cases"]
     if not tables:
@@ -73,13 +84,13 @@ def rows_of(document: Document, path: str) -> dict[str, dict[str, Any]]:
     return {str(row["case"]): row for row in rows}
 
 
-def results_of(name: str, was: Row, now: Row) -> list[Change]:
+def results_of(was: Row, now: Row) -> list[Change]:
     """Measures whose value differs."""
     found = []
     for measure in MEASURES:
-        a, b = range_of(was[1].get(measure)), range_of(now[1].get(measure))
+        a, b = range_of(was.get(measure)), range_of(now.get(measure))
         if a and b and abs(b.value - a.value) > SAME * max(abs(a.value), abs(b.value)):
-            found.append((name, measure, a, b))
+            found.append(Change(str(now["case"]), measure, a, b))
     return found
 
 
@@ -91,72 +102,39 @@ def range_of(cell: Any) -> Range | None:
 
 def what_changed(results: list[Change]) -> str:
     """The result that people ask for first."""
-    if not results:
-        return "No result has changed."
-    for measure in FIRST:
-        found = [each for each in results if each[1] == measure]
-        if found:
-            name, _, was, now = max(found, key=lambda each: abs(ratio(each[2], each[3])))
-            unit = MEASURES[measure].unit
-            ends = " to ".join(one.in_words(show(each.value, unit)) for each in (was, now))
-            case = f" ({name})" if len(found) > 1 else ""
-            header = {"cost": "Cost", "energy": "Energy", "gpu_time": "GPU time"}[measure]
-            return f"{header} goes from {ends}{case}: {ratio(was, now) * 100.0:+.2g} %."
-    return f"{len(results)} results have changed; cost, energy and GPU time have not."
+    found = [each for measure in FIRST for each in results if each.measure == measure]
+    if not found:
+        several = f"{len(results)} results have changed; cost, energy and GPU time have not."
+        return several if results else "No result has changed."
+    first, unit = found[0], MEASURES[found[0].measure].unit
+    ends = " to ".join(one.in_words(show(each.value, unit)) for each in (first.was, first.now))
+    case = f" ({first.case})" if len({each.case for each in found}) > 1 else ""
+    return f"{FIRST[first.measure]} goes from {ends}{case}: {first.ratio()}."
 
 
-def ratio(was: Range, now: Range) -> float:
-    return now.value / was.value - 1.0 if was.value else 0.0
-
-
-ABSENT = "not given"
-
-
-def why(figures: list[list[str]], results: list[Change], documents: Sequence[Document]) -> str:
+def why(figures: list[list[str]], versions: str) -> str:
     """The inputs that differ, or the version."""
-    if figures:
-        named = [f"{path} from {was} to {now}" if was != ABSENT else f"{path} is {now}"
-                 for path, was, now in figures[:3] if now != ABSENT]  # fmt: skip
-        rest = len(figures) - len(named)
-        more = [f"{rest} more"] if rest else []
-        return f"Changed inputs: {q.and_join([*named, *more])}."
-    tools = [each.tool for each in documents]
-    if results and tools[0] != tools[1]:
-        return f"No input has changed: version {tools[1]} computes other results than {tools[0]}."
-    return "No input has changed."
+    named = [f"{path} is {now}" if was == ranks.ABSENT else f"{path} from {was} to {now}"
+             for path, was, now in figures[:3] if now != ranks.ABSENT]  # fmt: skip
+    rest = [f"{len(figures) - len(named)} more"] if len(figures) > len(named) else []
+    if not figures:
+        return f"No input has changed{versions}."
+    return f"Changed inputs: {q.and_join([*named, *rest])}."
 
 
-def inputs_apart(old: Document, new: Document, names: Sequence[tuple[str, str]]) -> list[list[str]]:
+def inputs_apart(old: Document, new: Document, pairs: list[tuple[Row, Row]]) -> list[list[str]]:
     """Figures and words that differ, each once; those that are no longer given last."""
     were, are = old.scenarios_by_case(), new.scenarios_by_case()
     found: dict[str, list[str]] = {}
-    for was, now in names:
+    for was, now in ((str(was["case"]), str(now["case"])) for was, now in pairs):
         if was in were and now in are:
-            a, b = texts_of(were[was]), texts_of(are[now])
-            for path in sorted({**a, **b}):
-                if a.get(path) != b.get(path):
-                    found.setdefault(path, [path, a.get(path, ABSENT), b.get(path, ABSENT)])
-    return sorted(found.values(), key=lambda each: each[2] == ABSENT)
-
-
-def texts_of(scenario: Scenario) -> dict[str, str]:
-    return {
-        f"{section}.{key}": said_of(value, f"{section}.{key}")
-        for section, keys in scenario.said.items()
-        for key, value in keys.items()
-    }
-
-
-def said_of(value: Any, path: str) -> str:
-    """A figure with its range, or a word."""
-    if not isinstance(value, Figure):
-        return str(value)
-    unit = unit_of(path)
-    ends = f" ({value.low:g} to {value.high:g})" if value.ranged else ""
-    return f"{show(value.value, unit, 6)}{ends}"
+            for row in ranks.differing([were[was], are[now]]):
+                found.setdefault(row[0], row)
+    return sorted(found.values(), key=lambda each: each[2] == ranks.ABSENT)
 
 
 def results_table(name: str, results: list[Change], several: bool, shown: bool = True) -> Table:
+    """A measure a row, before and after."""
     columns = [
         Column("case", "case", "text", "value" if several else "no"),
         Column("result", "", "text"),
@@ -165,14 +143,8 @@ def results_table(name: str, results: list[Change], several: bool, shown: bool =
         Column("change", "change", "text"),
     ]
     rows: list[list[Any]] = []
-    for case, measure, was, now in results:
-        header, unit = MEASURES[measure].header, MEASURES[measure].unit
-        change = f"{ratio(was, now) * 100.0:+.2g} %" if was.value else ""
-        rows.append([case, header, Quantity(was, unit), Quantity(now, unit), change])
+    for each in results:
+        header, unit = MEASURES[each.measure].header, MEASURES[each.measure].unit
+        ends = Quantity(each.was, unit), Quantity(each.now, unit)
+        rows.append([each.case, header, *ends, each.ratio()])
     return Table(name, "", columns, rows, shown=shown)
-
-
-def inputs_table(figures: list[list[str]]) -> Table:
-    columns = [Column("path", "input"), Column("before", "before"), Column("after", "after")]
-    rows: list[list[Any]] = [[*each] for each in figures]
-    return Table("inputs_apart", "", columns, rows, shown=0 < len(figures) <= MANY)

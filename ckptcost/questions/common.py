@@ -7,25 +7,19 @@ import shlex
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple, TypedDict
 
-import numpy as np
-
 from ckptcost.advice import settled
-from ckptcost.answer import Range
+from ckptcost.answer import Table
 from ckptcost.errors import InputError, unknown_name
-from ckptcost.plan.bill import Spent
 from ckptcost.scenario import resolve as sc
 from ckptcost.scenario.figures import Figure, read_section
 from ckptcost.scenario.resolve import Scenario
-from ckptcost.scenario.schema import KEYS, Array
+from ckptcost.scenario.schema import KEYS
 from ckptcost.scenario.units import parse, show
-from ckptcost.study import MEASURES, Study, Verdict, ranges_of
-from ckptcost.study import unit_of as unit_of  # noqa: PLC0414 - a re-export for mypy
+from ckptcost.study import MEASURES, Study, Verdict, unit_of, verdict
 
 DEFAULT = "gpt4-scale-2tb"
 SURE = 0.5
 """a target is met if it is met in half of the draws, unless --sure asks for more"""
-
-
 MOST_DRAWS = 200_000
 
 
@@ -109,9 +103,8 @@ def cases_for(job: str, flags: Flags) -> dict[str, Scenario]:
 
 def counts(flags: Flags) -> list[float]:
     """Numbers of saves of --saves."""
-    return [
-        read_section("policy", {"saves": each})["saves"].value for each in flags.get("saves", ())
-    ]
+    said = [read_section("policy", {"saves": each}) for each in flags.get("saves", ())]
+    return [each["saves"].value for each in said]
 
 
 def one_case(job: str, flags: Flags, verb: str) -> dict[str, Scenario]:
@@ -119,8 +112,7 @@ def one_case(job: str, flags: Flags, verb: str) -> dict[str, Scenario]:
     for flag in ("tier", "saves"):
         several = len(flags.get(flag, ())) > 1  # type: ignore[arg-type]
         demand(not several, "one plan at a time", verb, f"give one --{flag}")
-    name, scenario = next(iter(cases_for(job, flags).items()))
-    return {name: scenario}
+    return dict([*cases_for(job, flags).items()][:1])
 
 
 def options_of(flags: Flags) -> dict[str, Any]:
@@ -166,8 +158,13 @@ class Target(NamedTuple):
     at_least: bool
     text: str
 
+    def holds(self, values: Any) -> Any:
+        """Whether each value of the measure keeps the limit."""
+        return values >= self.limit if self.at_least else values <= self.limit
+
     def met_by(self, study: Study, row: int) -> Verdict:
-        return study.meets(self.measure, row, self.limit, self.at_least)
+        """In how many draws a case keeps it."""
+        return verdict(self.holds(study.of(self.measure, drawn=True)[row]))
 
 
 def target_of(text: str, flag: str = "--require") -> Target:
@@ -235,30 +232,12 @@ def and_join(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
-TIME_PARTS = {
-    "useful training": "work",
-    "work done again": "redone",
-    "slowed while saves drain": "slowed",
-    "waiting for saves": "stall",
-    "until a failure is noticed": "detect",
-    "until new processes exist": "reschedule",
-    "starting": "init",
-    "loading": "load",
-    "warming up": "warmup",
-}
-
-
-def time_parts(spent: Spent, work: Array) -> dict[str, Array]:
-    """Where the time of a run goes, in words; what takes none is left out."""
-    found = {
-        name: work if key == "work" else getattr(spent, key) for name, key in TIME_PARTS.items()
-    }
-    return {name: seconds for name, seconds in found.items() if np.any(seconds > 0)}
-
-
-def range_of(x: Array, draws: int) -> Range:
-    """Of one case: the stated value and the ends of its draws."""
-    return ranges_of(np.broadcast_to(x, (1, 1 + draws)))[0]
+def without_empty(table: Table) -> Table:
+    """Without the columns in which nothing stands."""
+    keep = [i for i in range(len(table.columns)) if any(row[i] is not None for row in table.rows)]
+    table.columns = [table.columns[i] for i in keep]
+    table.rows = [[row[i] for i in keep] for row in table.rows]
+    return table
 
 
 def demand(condition: bool, problem: str, where: str, remedy: str) -> None:

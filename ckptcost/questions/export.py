@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated
 
-from ckptcost.answer import Answer, Column, Say, Table
+from ckptcost.answer import Answer, Cell, Column, Say, Table
 from ckptcost.document import read_answer
 from ckptcost.errors import InputError
 from ckptcost.exports import FORMATS, MEMO
@@ -33,15 +33,14 @@ def export(
     if list:
         return formats()
     if not file:
-        raise InputError(
-            "names no answer", "export", "write e.g. ckptcost export plan.json --to csv"
-        )
+        remedy = "write e.g. ckptcost export plan.json --to csv"
+        raise InputError("names no answer", "export", remedy)
     if not to:
         raise InputError("is needed", "--to", f"one of {', '.join(FORMATS)}")
     from ckptcost.exports.plan import bills_of
 
-    begin = _instant(start) if start else None
     try:
+        begin = _instant(start) if start else None
         return files_of(bills_of(read_answer(file).answer(), case, begin), to)
     except InputError as error:
         raise error if error.where else error.at(file) from None
@@ -50,16 +49,13 @@ def export(
 def formats() -> Answer:
     """What there is to export to."""
     columns = [Column("format", "format"), Column("reader", "who reads it"), Column("use", "for")]
+    rows: list[list[Cell]] = [[name, each.reader, each.use] for name, each in FORMATS.items()]
     return Answer(
         "export",
         "Formats for other software",
         "",
         [Say(f"All amounts are a {MEMO}.")],
-        [
-            Table(
-                "formats", "", columns, [[n, each.reader, each.use] for n, each in FORMATS.items()]
-            )
-        ],
+        [Table("formats", "", columns, rows)],
         [Say("Such as:", command="ckptcost export plan.json --to csv -o costs")],
     )
 
@@ -69,7 +65,8 @@ def _instant(start: str) -> datetime:
     try:
         found = datetime.fromisoformat(start)
     except ValueError:
-        raise InputError(f"{start!r} is no date", "--start", "write e.g. 2026-11-01") from None
+        found = datetime.min
     if not 1970 <= found.year <= 2200:
-        raise InputError(f"{start!r} is out of range", "--start", "write e.g. 2026-11-01")
+        problem = f"{start!r} is no date of 1970 to 2200"
+        raise InputError(problem, "--start", "write e.g. 2026-11-01")
     return found if found.tzinfo else found.replace(tzinfo=UTC)

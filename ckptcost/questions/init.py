@@ -64,36 +64,23 @@ def init(
 
 def every_key() -> str:
     """The short file, with every other key of each section as a comment."""
-    lines: list[str] = []
-    section = ""
-    for line in [*SHORT.splitlines(), ""]:
-        if line.startswith("[") or not line:
-            lines += _comments(section) if section else []
-            section = line.strip("[]")
-        lines.append(line)
-    for rest in KEYS:
-        if f"[{rest}]" not in lines:
-            lines += [f"# [{rest}]", *_comments(rest), ""]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _comments(section: str) -> list[str]:
-    """Keys that the short file does not say, each with its example and what it means."""
-    said = tomllib.loads(SHORT).get(section, {})
-    lines = []
-    for key, about in KEYS[section].items():
-        if key not in said:
-            lines += _comment(key, **about.metadata)
-    return lines
+    head, *parts = SHORT.rstrip().split("\n[")
+    short = {part.partition("]")[0]: f"[{part}" for part in parts}
+    lines = [head]
+    for section, keys in KEYS.items():
+        said = tomllib.loads(SHORT).get(section, ())
+        lines += ["", short.get(section, f"# [{section}]")]
+        lines += [_comment(key, **keys[key].metadata) for key in keys if key not in said]
+    return "\n".join(lines) + "\n"
 
 
 def _comment(
     key: str, example: str = "", meaning: str = "", options: tuple[object, ...] = (), **_: object
-) -> list[str]:
+) -> str:
     """One key; a meaning that is too long for its line stands below."""
     choices = [str(each).lower() if isinstance(each, bool) else f'"{each}"' for each in options]
     value = f'"{example}"' if example else next((each for each in choices if each != '""'), '"..."')
     first, words = f"# {key} = {value}", meaning or " or ".join(choices).replace('"', "")
     if len(first) < WIDTH and len(words) <= 100 - WIDTH - 2:
-        return [f"{first:<{WIDTH}}# {words}"]
-    return [first, *(f"#{'':<{WIDTH - 1}}# {line}" for line in wrap(words, 98 - WIDTH))]
+        return f"{first:<{WIDTH}}# {words}"
+    return "\n".join([first, *(f"#{'':<{WIDTH - 1}}# {x}" for x in wrap(words, 98 - WIDTH))])

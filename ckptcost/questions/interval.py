@@ -7,34 +7,29 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Unpack
 
-import numpy as np
-
 from ckptcost import advice as ad
-from ckptcost.answer import Answer, Caution, Column, Line, Plot, Say, Table
+from ckptcost.answer import Answer, Caution, Column, Say, Table
 from ckptcost.cautions import cautions_of
 from ckptcost.questions import common as q
 from ckptcost.questions import one, ranks
 from ckptcost.questions.sure import (
     MEASURE,
-    OTHERWISE,
     Chosen,
-    beside_it,
+    continuous,
     has_own,
     how_sure,
     last_save,
-    late,
     to_type,
+    usual,
 )
 from ckptcost.scenario import resolve as sc
 from ckptcost.scenario.resolve import Scenario
 from ckptcost.scenario.units import show
-from ckptcost.study import AHEAD, MEASURES, Study, ranges_of, read
+from ckptcost.study import MEASURES, Study, ranges_of, read
 
 OBJECTIVES = ("time", "energy", "cost")
 """those that are compared: emissions are least where energy is"""
 MODES = ("sync", "async")
-SPOT = {"Azure and Google Cloud spot": 30.0, "AWS spot": 120.0}
-"""seconds between the warning and the end of an instance"""
 
 
 def interval(
@@ -66,7 +61,7 @@ def cases_for(job: str, flags: q.Flags) -> dict[str, Scenario]:
         ]
         for each in sc.cases_of(layers, flags.get("tier", ()), q.counts(flags)[:1]).values():
             tier = str(each.said["tier"].get("id") or "")
-            found[", ".join(filter(None, (tier, mode))) or "tier"] = each
+            found[", ".join(filter(None, (tier, mode))) or sc.tier_of(each)] = each
     return found
 
 
@@ -83,39 +78,60 @@ def answer(
     draws: int | None = None,
 ) -> Answer:
     """The same of cases, and of the options that a document holds."""
-    open_ = str(next(iter(cases.values())).said["policy"].get("optimal") or "time")
-    objective = for_ or open_
-    q.demand(
-        objective in MEASURE, f"no objective {objective!r}", "--for", f"try {', '.join(MEASURE)}"
-    )
+    first, *others = cases.values()
+    objective = for_ or str(first.said["policy"].get("optimal") or "time")
+    remedy = f"try {', '.join(MEASURE)}"
+    q.demand(objective in MEASURE, f"no objective {objective!r}", "--for", remedy)
     wanted = [*dict.fromkeys([objective, *OBJECTIVES])]
     advices = {name: ad.advise_for(each, wanted) for name, each in cases.items()}
     plans = {n: ad.with_advice(each, advices[n][objective]) for n, each in cases.items()}
-    alone = next(iter(cases)) if len(cases) == 1 else ""
-    study = Study(with_own(plans, cases[alone]) if alone else plans, draws)
+    alone = not others
+    study = Study(with_own(plans, first) if alone else plans, draws)
     order, stops = ranks.ranking(study, MEASURE[objective], len(plans))
-    row = order[0]
-    name = study.names[row]
-    unknown = f"{objective} is not known for this job"
-    q.demand(one.known(study.range(MEASURE[objective], row)), unknown, "--for", "take time")
-    pair = study if alone else Study(with_own({name: plans[name]}, cases[name]), draws)
-    chosen = Chosen(name, cases[name], advices[name], pair, objective, stops.get(row))
-    options = {"for_": for_, "typed": typed, "require": [*require], "sure": sure, "draws": draws}
-    return Answer(
+    name, scenario = study.names[order[0]], study.scenarios[order[0]]
+    found = Answer(
         "interval",
-        f"How often to save: {study.scenarios[row].name or 'this job'}",
-        one.job(study, row),
-        [*ranks.doubts(study, [row]), *decision(chosen, not alone),
-         *against_others(study, order, stops, objective)],
-        tables(study, order, stops, chosen),
-        [*how_sure(chosen), *beside_it(chosen), *ranks.unlike(study), *to_type(chosen)],
-        cautions_of(study, [row]),
-        [curves(study, cases, chosen)],
-        q.missed(study, q.Flags(require=require, sure=sure), [row]),
-        cases,
-        {key: value for key, value in options.items() if value not in ([], "", None)},
-        study.draws,
-    )  # fmt: skip
+        f"How often to save: {scenario.name or 'this job'}",
+        one.job(study, order[0]),
+        ranks.doubts(study, [order[0]]),
+        [tiers_table(study, order, stops)],
+        cautions=cautions_of(study, [order[0]]),
+        missed=q.missed(study, q.Flags(require=require, sure=sure), [order[0]]),
+        cases=cases,
+        draws=study.draws,
+    )
+    found.options = ranks.given(for_=for_, typed=typed, require=require, sure=sure, draws=draws)
+    if order[0] in study.unsaid:
+        found.says.append(ranks.stopped(stops[order[0]], NO))
+        return found
+    unknown = f"{objective} is not known for this job"
+    q.demand(one.known(study.range(MEASURE[objective], order[0])), unknown, "--for", "take time")
+    pair = study if alone else Study(with_own({name: plans[name]}, cases[name]), draws)
+    chosen = Chosen(name, cases[name], advices[name], pair, objective, stops.get(order[0]))
+    found.says += [*decision(chosen, not alone), *against_others(study, order, stops, objective)]
+    concluded(found, chosen, study, alone)
+    marks = {"best": (order[0], chosen.advice.interval)}
+    marks |= {"now": (1, chosen.now)} if alone and chosen.moves else {}
+    found.plots = [ranks.curves(study, [*cases], marks)]
+    return found
+
+
+def concluded(found: Answer, chosen: Chosen, study: Study, alone: bool) -> None:
+    """With the tables of the recommended plan, and what is said behind them."""
+    pair = chosen.pair
+    own = [intervals_table(chosen, alone), pair.bill_table(0), pair.inputs_table(0)]
+    found.tables = [own[0], *found.tables, *own[1:]] if alone else [*found.tables, *own]
+    found.notes = [
+        *how_sure(chosen),
+        usual(chosen),
+        *continuous(chosen),
+        *last_save(chosen),
+        *ranks.unlike(study),
+        to_type(chosen),
+    ]
+
+
+NO = "This plan does not work as it stands."
 
 
 def with_own(plans: dict[str, Scenario], scenario: Scenario) -> dict[str, Scenario]:
@@ -124,10 +140,6 @@ def with_own(plans: dict[str, Scenario], scenario: Scenario) -> dict[str, Scenar
 
 
 # --- the decision ---------------------------------------------------------------------------------
-
-
-def second_of(scenario: Scenario) -> str:
-    return str(scenario.said["second_tier"].get("id") or "the second tier")
 
 
 def nth(n: float) -> str:
@@ -141,115 +153,81 @@ def nth(n: float) -> str:
 
 def decision(chosen: Chosen, one_of_several: bool) -> list[Say]:
     """What to do, and what the job does now; what stops it comes first."""
-    found, settled = chosen.advice, chosen.settled
-    where = ""
-    if one_of_several:
-        where = f", {chosen.name}" if chosen.name in MODES else f" on {chosen.name}"
-    least = "" if chosen.objective == "time" else f", for least {chosen.objective}"
-    every = show(found.interval, "s", 2)
-    often = "Save once, at the end" if found.bound == "run" else f"Save every {every}"
-    also = (
-        f", {nth(found.every)} also to {second_of(settled)}" if settled.said["second_tier"] else ""
+    found, second = chosen.advice, chosen.scenario.said["second_tier"]
+    words = (
+        "Save once, at the end" if found.bound == "run" else f"Save every {said(found.interval)}"
     )
-    words = f"{often}{where}{also}{least}.{yours(chosen)}"
-    bounds = {
-        "drain": " Saving more often would be better, but a save has to be safe before the next.",
-        "limit": " Saving less often would be better, but one save must fit before the wall limit.",
-        "run": " The run is shorter than the interval that would pay.",
-    }
-    words += bounds.get(found.bound, "")
+    if one_of_several:
+        words += f", {chosen.name}" if chosen.name in MODES else f" on {chosen.name}"
+    if second:
+        words += f", {nth(found.every)} also to {second.get('id') or 'the second tier'}"
+    if chosen.objective != "time":
+        words += f", for least {chosen.objective}"
+    words += f".{yours(chosen)}{BOUNDS.get(found.bound, '')}"
     if chosen.blocks is None:
         return [Say(words)]
-    why, _, command = chosen.blocks.words.partition(":   ")
-    return [
-        Say(f"This plan does not work as it stands. {why}:", "", command),
-        Say(f"Then: {words}"),
-    ]
+    return [ranks.stopped(chosen.blocks, NO), Say(f"Then: {words}")]
+
+
+BOUNDS = {
+    "drain": " Saving more often would be better, but a save has to be safe before the next.",
+    "limit": " Saving less often would be better, but one save must fit before the wall limit.",
+    "run": " The run is shorter than the interval that would pay.",
+}
 
 
 def yours(chosen: Chosen) -> str:
     """What the job does now."""
     if not chosen.now:
         return ""
-    every = show(chosen.now, "s", 2)
+    words = f" You save every {said(chosen.now)}"
     if chosen.futile:
-        return f" You save every {every}: the job ends before that."
-    also = other_saves(chosen)
-    if also:
-        return f" You save every {every}, {also} also there."
-    if not chosen.moves:
-        return " You do."
-    return f" Your {every} is as good." if as_good(chosen) else f" You save every {every}."
+        return f"{words}: the job ends before that."
+    if chosen.scenario.said["second_tier"]:
+        n = chosen.pair.stated_of(chosen.pair.w.policy.second_every, 1)
+        if n != chosen.advice.every:
+            return f"{words}, {nth(n)} also there."
+    if chosen.moves:
+        return f"{words}."
+    same = said(chosen.now) == said(chosen.advice.interval)
+    return " You do." if same else f" Your {said(chosen.now)} is as good."
 
 
-def other_saves(chosen: Chosen) -> str:
-    """Which of the job's saves go to the second tier, if that differs from what is recommended."""
-    if not chosen.scenario.said["second_tier"]:
-        return ""
-    n = chosen.pair.stated_of(chosen.pair.w.policy.second_every, -1)
-    return "" if n == chosen.advice.every else nth(n)
-
-
-def as_good(chosen: Chosen) -> bool:
-    """The job's own interval is near the recommended one, and the run as short."""
-    near = abs(math.log(chosen.now / chosen.advice.interval)) < OTHERWISE
-    mine, its = (chosen.pair.value("wall", row) for row in (0, 1))
-    return near and abs(its / mine - 1.0) < 0.001
+def said(seconds: float) -> str:
+    return show(seconds, "s", 2)
 
 
 def against_others(
     study: Study, order: list[int], stops: dict[int, Caution], objective: str
 ) -> list[Say]:
     """How sure the choice among tiers and modes is, and which are left out of it."""
-    unknown = [row for row in order if study.limit_unknown(row)]
-    if len(order) == 1:
-        return ranks.unknown_limits(study, unknown, ranked=False)
-    free = [row for row in order if row not in stops and row not in unknown]
-    no = [row for row in order[1:] if row in stops]
-    return [
-        *next_best(study, free[:2], objective),
-        *ranks.unknown_limits(study, unknown),
-        *(ranks.stopped(stops[row], f"Not {study.names[row]}.") for row in no),
+    free = [row for row in order if row not in stops and not study.limit_unknown(row)]
+    says = []
+    if len(free) > 1:
+        sure = study.better(MEASURE[objective], *free[:2])
+        what = "ends sooner" if objective == "time" else f"takes less {objective}"
+        mine, its = (study.names[row] for row in free[:2])
+        says.append(Say(f"{mine} {what} than {its}, the next best, {sure.say()}."))
+    no = [
+        ranks.stopped(stops[row], f"Not {study.names[row]}.") for row in order[1:] if row in stops
     ]
-
-
-def next_best(study: Study, two: list[int], objective: str) -> list[Say]:
-    """How sure the first of those that may be ranked is ahead of the second."""
-    if len(two) < 2:
-        return []
-    sure = study.better(MEASURE[objective], *two)
-    what = "ends sooner" if objective == "time" else f"takes less {objective}"
-    mine, its = (study.names[row] for row in two)
-    return [Say(f"{mine} {what} than {its}, the next best, {sure.say()}.")]
+    return [*says, *ranks.unknown_limits(study, order), *no]
 
 
 # --- tables ---------------------------------------------------------------------------------------
-
-
-def tables(study: Study, order: list[int], stops: Container[int], chosen: Chosen) -> list[Table]:
-    """Tiers if there are several, else intervals, come first; all are in files."""
-    several = len(order) > 1
-    first = [tiers_table(study, order, stops, several), intervals_table(chosen, not several)]
-    if not several:
-        first.reverse()
-    pair = chosen.pair
-    return [*first, last_save_table(chosen), pair.bill_table(0), pair.inputs_table(0)]
-
 
 ROWS = 5
 
 
 def rows_around(chosen: Chosen) -> dict[float, str]:
     """Intervals of the table and what they are called: about five, and the job's own."""
-    best, reach = chosen.advice.interval, chosen.reach
-    found = {best: "best"}
-    if chosen.moves:
-        found[chosen.now] = "you"
+    best, advice = chosen.advice.interval, chosen.advice
+    found = {best: "best"} | ({chosen.now: "you"} if chosen.moves else {})
     for factor in (1 / 3, 2, 1 / 1.5, 4):
         x = min(ad.ROUND, key=lambda each: abs(math.log(each / (best * factor))))
         apart = all(abs(math.log(x / other)) > 0.26 for other in found)
-        if apart and reach.least <= x <= reach.most and len(found) < ROWS:
-            found[float(x)] = ""
+        if apart and advice.least <= x <= advice.most and len(found) < ROWS:
+            found[x] = ""
     return dict(sorted(found.items()))
 
 
@@ -257,11 +235,12 @@ def intervals_table(chosen: Chosen, shown: bool) -> Table:
     """The run at intervals around the recommended one; with the job's own n where it is its own."""
     marks, pair = rows_around(chosen), chosen.pair
     measures = ["goodput", "gpu_time", "energy", "cost", "carbon", "wall", "saves"]
-    seen = [m for m in measures[1:4] if one.known(pair.range(m, 0))]
-    columns = [Column("interval", "every", "s")]
-    columns += [Column(m, MEASURES[m].header, MEASURES[m].unit, _screen(m, seen)) for m in measures]
-    columns.append(Column("mark", "", "text"))
-    tried = pair.at(0, [*marks], min(pair.draws, TABLE_DRAWS))
+    seen = [m for m in measures[:4] if one.known(pair.range(m, 0))]
+    screen = dict.fromkeys(seen, "value") | ({seen[-1]: "bar"} if seen[1:] else {})
+    columns = [Column("interval", "every", "s")] + [
+        Column(m, MEASURES[m].header, MEASURES[m].unit, screen.get(m, "no")) for m in measures
+    ]
+    tried = pair.at(0, [*marks], min(pair.draws, ad.WORLDS))
     found = {m: ranges_of(read(m, tried)) for m in measures}
     studied = {"best": 0, "you": 1}
     rows: list[list[Any]] = []
@@ -269,28 +248,16 @@ def intervals_table(chosen: Chosen, shown: bool) -> Table:
         row = studied.get(mark)
         cells = (found[m][at] if row is None else pair.range(m, row) for m in measures)
         rows.append([x, *cells, mark])
-    return Table("intervals", "", columns, rows, shown=shown)
+    return Table("intervals", "", [*columns, Column("mark", "", "text")], rows, shown=shown)
 
 
-TABLE_DRAWS = 4096
-"""for the ranges of rows that the first screen shows without them"""
-
-
-def _screen(measure: str, shown: list[str]) -> str:
-    if measure == "goodput":
-        return "value"
-    if measure not in shown:
-        return "no"
-    return "bar" if measure == shown[-1] else "value"
-
-
-def tiers_table(study: Study, order: list[int], stops: Container[int], shown: bool) -> Table:
+def tiers_table(study: Study, order: list[int], stops: Container[int]) -> Table:
     """Each tier and mode at its own recommended interval, the best first."""
     amount = next(
         (m for m in ("cost", "energy") if one.known(study.range(m, order[0]))), "gpu_time"
     )
     screen = {"interval": "value", "goodput": "value", amount: "range"}
-    table = study.table("Each at its recommended interval", screen, shown)
+    table = study.table("Each at its recommended interval", screen, len(order) > 1)
     names = [
         name + (" (no)" if row in stops else " *" if study.limit_unknown(row) else "")
         for row, name in enumerate(study.names)
@@ -299,45 +266,3 @@ def tiers_table(study: Study, order: list[int], stops: Container[int], shown: bo
     table.columns.insert(1, Column("called", "", "text"))
     table.rows = [[table.rows[row][0], names[row], *table.rows[row][1:]] for row in order]
     return table
-
-
-def last_save_table(chosen: Chosen) -> Table:
-    """For wall limits and spot instances."""
-    slow, usual = late(chosen), float(last_save(chosen)[0])
-    columns = [
-        Column("what", "the last save before an end"),
-        Column("time", "", "s"),
-        Column("does", ""),
-    ]
-    rows: list[list[Any]] = [
-        ["is safe after, as a rule", usual, ""],
-        ["is safe after, 99 of 100", slow, ""],
-    ]
-    rows += [
-        [f"{who} warns before", warning, "enough" if warning >= slow else
-         "not enough: the last regular save counts"]
-        for who, warning in SPOT.items()
-    ]  # fmt: skip
-    return Table("last_save", "", columns, rows, shown=False)
-
-
-# --- the plot -------------------------------------------------------------------------------------
-
-
-def curves(study: Study, cases: dict[str, Scenario], chosen: Chosen) -> Plot:
-    """Useful training over the interval, a curve a case."""
-    best, now = chosen.advice.interval, chosen.now if chosen.moves else 0.0
-    x = np.geomspace(min(best, now or best) / 8.0, max(best, now) * 8.0, 61)
-    lines = []
-    for row, name in enumerate(cases):
-        reach = ad.reach_of(cases[name], chosen.objective)
-        own = x[(x >= reach.least) & (x <= reach.most)]
-        if len(own) > 1 and study.value("goodput", row) > AHEAD:
-            y = study.at(row, own).goodput[:, 0]
-            lines.append(Line(name, own.tolist(), y.tolist()))
-    marks = [("best", best, chosen.pair.value("goodput", 0))]
-    if now:
-        marks.append(("now", now, chosen.pair.value("goodput", 1)))
-    title = "Useful training by how often the job saves"
-    axes = "training time between saves [s]", "useful training [share]"
-    return Plot(title, *axes, lines, tuple(marks), True)

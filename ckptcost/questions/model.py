@@ -6,15 +6,15 @@ import shlex
 from collections.abc import Sequence
 from typing import Annotated, Any, Unpack
 
-from ckptcost.answer import Answer, Column, Table
+from ckptcost.answer import Answer, Column, Say, Table
 from ckptcost.cautions import cautions_of
 from ckptcost.questions import common as q
 from ckptcost.questions import inputs as which
 from ckptcost.questions import one, room, several
 from ckptcost.questions import over as grid
-from ckptcost.scenario.resolve import Scenario
+from ckptcost.scenario.resolve import Scenario, tier_of
 from ckptcost.scenario.units import parse, show_range
-from ckptcost.study import Study, tier_of
+from ckptcost.study import Study
 
 
 def model(
@@ -39,15 +39,15 @@ def model(
     """
     asked = [bool(over), inputs, bool(dir)].count(True)
     q.demand(asked <= 1, "--over, --inputs and --dir are three questions", "model", "ask for one")
-    options: dict[str, Any] = {"typed": q.typed(job, flags)} | q.options_of(flags)
+    options: dict[str, Any] = {"typed": q.typed(job, flags), "inputs": inputs, "dir": dir}
+    options |= q.options_of(flags)
     if over:
         axes_typed = shlex.join(word for each in over for word in ("--over", each))
         options["typed"] = f"{options['typed']} {axes_typed}".strip()
-        cases, axes = grid.cases_of(job, over, flags)
-        return answer(cases, over=axes, **options)
-    if dir:
-        return answer(q.cases_for(job, flags), dir=dir, **options, **room.measured(dir))
-    return answer(q.cases_for(job, flags), inputs=inputs, **options)
+        cases, options["over"] = grid.cases_of(job, over, flags)
+        return answer(cases, **options)
+    found = room.measured(dir) if dir else {}
+    return answer(q.cases_for(job, flags), **options, **found)
 
 
 def answer(
@@ -74,62 +74,59 @@ def answer(
     elif inputs:
         found = which.answer(cases, draws, typed)
     else:
-        found = costs(cases, typed, q.Flags(require=require, sure=sure), draws)
+        study = Study(cases, draws)
+        found = costs(study, typed)
+        found.missed = q.missed(study, q.Flags(require=require, sure=sure))
     found.cases = cases
     found.options = {key: value for key, value in asked.items() if value not in ([], "", False)}
     return found
 
 
-def costs(cases: dict[str, Scenario], typed: str, flags: q.Flags, draws: int | None) -> Answer:
+def costs(study: Study, typed: str) -> Answer:
     """One checkpoint and the whole run, of one plan or of several."""
-    study = Study(cases, draws)
     order = several.order_of(study)
-    row, alone = order.rows[0], len(cases) == 1
-    says = one.says(study, row) if alone else several.says(study, order)
-    tables = (
-        [one.added(study, row), one.where(study, row)]
-        if alone
-        else [several.one_table(study), several.run_table(study)]
-    )
-    notes = one.notes(study, row, typed) if alone else several.notes(study, row)
+    row = order.rows[0]
+    if len(study.names) == 1:
+        about, says = one.about(study, row), [one.one_checkpoint(study, row)]
+        says.append(one.whole_run(study, row))
+        tables = [one.added(study, row), one.where(study, row)]
+        notes = one.notes(study, row, typed)
+    else:
+        about, says = several.about(study), several.says(study, order)
+        tables = [several.one_table(study), several.run_table(study)]
+        notes = [*one.lacking(study, row), *one.inputs_of(study, row)]
+    ahead = {
+        name: each for name, each in several.tiers(study).items() if not one.never(study, each)
+    }
     return Answer(
         "model",
         f"What checkpoints cost: {study.scenarios[row].name}",
-        one.about(study, row) if alone else several.about(study),
-        says,
+        about,
+        [*one.doubted(study, range(len(study.names))), *says],
         [
             study.table("Every measure of the run", {}, shown=False),
             *tables,
             one.lines(study),
-            *([] if alone else [study.bill_table(row)]),
             claims(study),
             study.inputs_table(row),
         ],
-        notes,
+        [*notes, Say("Every line, input and source:", "", "--detail")],
         cautions_of(study, [*dict.fromkeys([row, *order.unfit])]),
-        plots=several.curves(study) if not one.never(study, row) else [],
-        missed=q.missed(study, flags),
+        plots=[one.curve(study, ahead)] if ahead else [],
         draws=study.draws,
     )
 
 
 def claims(study: Study) -> Table:
     """What vendors say of one save, which never goes into the model."""
-    columns = [
-        Column("tier", "tier"),
-        Column("what", "what"),
-        Column("claimed", "claimed"),
-        Column("size", "for"),
-        Column("source", "source"),
-    ]
+    keys = {"tier": "tier", "what": "what", "claimed": "claimed", "size": "for", "source": "source"}
     rows: list[list[Any]] = []
-    by_tier = {tier_of(scenario): scenario for scenario in study.scenarios}
-    for tier, scenario in by_tier.items():
+    for tier, scenario in {tier_of(each): each for each in study.scenarios}.items():
         for claim in scenario.claims:
             unit = {"energy": "kWh", "time": "s"}.get(claim["what"], "")
-            low, high = (
-                parse(claim.get(end, claim["value"]), f"1 {unit}") for end in ("low", "high")
-            )
+            ends = [claim.get(end, claim["value"]) for end in ("low", "high")]
+            low, high = (parse(end, f"1 {unit}") for end in ends)
             said = f"{show_range(low, high, unit)} {unit}" if low < high else claim["value"]
             rows.append([tier, claim["what"], said, claim["size"], claim.get("source", "")])
+    columns = [Column(*each) for each in keys.items()]
     return Table("claims", "What vendors say of one save", columns, rows, shown=False)

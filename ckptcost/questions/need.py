@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Annotated, Any, NamedTuple, Unpack
+from typing import Annotated, Any, Unpack
 
-import numpy as np
-
-from ckptcost.answer import Answer, Cell, Column, Line, Plot, Quantity, Say, Table
-from ckptcost.plan.bill import QUANTITIES
+from ckptcost.answer import Answer, Cell, Column, Say, Table
+from ckptcost.plan.bill import QUANTITIES, label_of
 from ckptcost.questions import common as q
-from ckptcost.questions import enough as e
+from ckptcost.questions.enough import Level, Quantity, Search, quantity_of
 from ckptcost.scenario.resolve import Scenario
 from ckptcost.scenario.units import show
-from ckptcost.study import MEASURES, Study, label_of
+from ckptcost.study import MEASURES, Study
 
 LEVELS = (0.5, 0.8, 0.95)
 """shares of the draws for which the table gives the value"""
-PART = 0.005
-"""a part of the time or of the bill below this share is not named"""
 
 
 def need(
@@ -51,21 +46,20 @@ def need(
 
 def answer(cases: dict[str, Scenario], **asked: Any) -> Answer:
     """The same of a case, and of the options that a document holds."""
-    target = q.target_of(asked["for"], "--for")
-    draws, sure = asked.get("draws"), asked.get("sure", q.SURE)
-    base = next(iter(cases.values()))
-    today = Study(cases, draws)
-    trials = e.trials_of(base, today, asked["quantity"], target, asked["keep_interval"])
-    found = Found(trials, today, draws, sure)
-    typed = asked.get("typed", "")
+    target, draws = q.target_of(asked["for"], "--for"), asked.get("draws")
+    base, today = next(iter(cases.values())), Study(cases, draws)
+    quantity = quantity_of(asked["quantity"], base, today)
+    search = Search(base, quantity, target, asked["keep_interval"], draws)
+    sure = asked.get("sure", q.SURE)
+    found = Found(search, today, sure, asked.get("sure", LEVELS[-1]))
+    limit = _named(target.measure, show(target.limit, MEASURES[target.measure].unit))
     return Answer(
         "need",
-        f"What {trials.quantity.name} gives {said_of(target)}?",
+        f"What {quantity.name} gives {'at least' if target.at_least else 'at most'} {limit}?",
         q.job_line(today),
-        [decision(found), as_it_stands(found)],
-        [levels_table(found), obstacles(found)],
-        next_commands(found, typed),
-        plots=[share_plot(found)],
+        [Say(decision(found)), *remains(found), Say(as_it_stands(found))],
+        [levels_table(found)],
+        next_commands(found, asked.get("typed", "")),
         missed=missed(found),
         cases=cases,
         options=asked,
@@ -73,208 +67,134 @@ def answer(cases: dict[str, Scenario], **asked: Any) -> Answer:
     )
 
 
-def said_of(target: q.Target) -> str:
-    """ "at least 97 % useful training", "at most 20,000 USD" """
-    limit = _named(target.measure, show(target.limit, MEASURES[target.measure].unit), False)
-    return f"{'at least' if target.at_least else 'at most'} {limit}"
+class Found:
+    """What is enough, by the share of draws in which it is."""
+
+    def __init__(self, search: Search, today: Study, sure: float, said: float) -> None:
+        self.search, self.today, self.sure = search, today, sure
+        now = search.quantity.now
+        self.now = "" if now != now else search.quantity.say(now)
+        shares = sorted({*LEVELS, sure}) if search.draws != 0 else []
+        self.stated = search.level(None)
+        self.levels = {share: search.level(share) for share in shares}
+        self.decides = self.levels.get(sure, self.stated)
+        self.surest = self.levels.get(said, self.stated)
+        self.best = None if self.decides.possible else search.nearest()
+        """if nothing is enough"""
+
+    @property
+    def header(self) -> str:
+        """Of the measure's column."""
+        header = MEASURES[self.search.target.measure].header
+        return f"{header} (p5-p95)" if self.today.draws else header
+
+    def met_by(self, study: Study) -> float:
+        return self.search.target.met_by(study, 0).share
+
+    def reached(self, study: Study) -> str:
+        """The measure of the target in words."""
+        measure = self.search.target.measure
+        text = study.say(measure, 0, ranged=True)
+        header, unit = MEASURES[measure].header, MEASURES[measure].unit
+        return _named(measure, text) if header.startswith(unit) else f"{header} {text}"
 
 
-def _named(measure: str, text: str, before: bool = True) -> str:
-    """An amount with what it is: a header that is a unit stands in the place of the unit."""
+def _named(measure: str, text: str) -> str:
+    """An amount with what it is: "97 % useful training"; "20,000 USD", which is named already."""
     header, unit = MEASURES[measure].header, MEASURES[measure].unit
     if header.startswith(unit):
         return text.replace(f" {unit}", f" {header}")
-    text = text.replace(" count", "")
-    return f"{header} {text}" if before else f"{text} {header}"
-
-
-class Edge(NamedTuple):
-    """A value that is just enough, with the plan that it was tried in."""
-
-    value: float
-    study: Study
-    share: float
-
-
-class Level(NamedTuple):
-    """What is enough in a share of the draws; None: at the stated values."""
-
-    share: float | None
-    least: Edge | None
-    most: Edge | None
-    possible: bool
-    anything: bool
-    """no value within reach misses the target"""
-
-    @property
-    def edges(self) -> list[Edge]:
-        return [edge for edge in (self.least, self.most) if edge]
-
-
-class Found:
-    """All levels of one question."""
-
-    def __init__(self, trials: e.Trials, today: Study, draws: int | None, sure: float) -> None:
-        self.trials, self.today, self.draws, self.sure = trials, today, draws, sure
-        self.values = trials.values()
-        tried = self.values.tolist()
-        self.stated_shares = trials.shares(tried, 0)
-        self.shares = self.stated_shares if draws == 0 else trials.shares(tried, e.ROUGH)
-        self.stated = self._level(None)
-        wanted = sorted({*LEVELS, sure}) if draws != 0 else []
-        self.levels = [self._level(share) for share in wanted]
-
-    def _level(self, share: float | None) -> Level:
-        shares = self.stated_shares if share is None else self.shares
-        few = 0 if share is None else e.FINE
-        band = e.band(self.trials, self.values, shares, share or 1.0, few)
-        if band is None:
-            return Level(share, None, None, False, False)
-        least = self._edge(band.least, True, share)
-        most = self._edge(band.most, False, share)
-        return Level(share, least, most, True, band == e.Band(None, None))
-
-    def _edge(self, edge: float | None, up: bool, share: float | None) -> Edge | None:
-        if edge is None:
-            return None
-        value, study = e.settled_edge(self.trials, edge, up, share, self.draws)
-        return Edge(value, study, self.trials.target.met_by(study, 0).share)
-
-    @property
-    def demanded(self) -> Level:
-        """The level that decides whether the target can be met."""
-        return next((each for each in self.levels if each.share == self.sure), self.stated)
-
-    @property
-    def surest(self) -> Level | None:
-        """The level that is said beside the stated values."""
-        wanted = self.sure if self.sure != q.SURE else LEVELS[-1]
-        return next((each for each in self.levels if each.share == wanted), None)
-
-    @cached_property
-    def best(self) -> Study:
-        """The plan at the demanded level, or nearest to it if nothing reaches it."""
-        level = self.demanded if self.demanded.edges else self.stated
-        if self.demanded.possible and level.edges:
-            return level.edges[0].study
-        return self.trials.at([self.extreme], self.draws, rounded=not self.trials.keeps)
-
-    @cached_property
-    def extreme(self) -> float:
-        """The value that comes nearest to the target."""
-        return e.extreme(self.trials, self.values, self.shares)
+    return f"{text.removesuffix(' count')} {header}"
 
 
 # --- sentences ------------------------------------------------------------------------------------
 
 
-def decision(found: Found) -> Say:
+def decision(found: Found) -> str:
     """What is enough, and what it takes to be sure."""
-    first, surest, name = found.stated, found.surest, found.trials.quantity.name
-    if not first.possible and not found.demanded.possible:
-        return Say(_infeasible(found))
-    if first.anything:
-        return Say(f"Any {name} is enough at the stated values.{_but(found)}")
-    says = _met_by(found, first) if first.possible else "Nothing is enough at the stated values"
-    if surest is None:
-        return Say(f"{says}.")
-    percent = f"{(surest.share or 0) * 100:.0f} %"
-    if surest.possible:
-        return Say(f"{says}; {_values(found, surest)} in {percent}.")
-    return Say(f"{says}. No {name} is enough in {percent} of draws.")
+    quantity, stated, surest = found.search.quantity, found.stated, found.surest
+    if found.best and not stated.possible:
+        at = show(found.best.value, quantity.unit, 2)
+        reached = found.reached(found.best.study)
+        return f"No {quantity.name} is enough. The best, at {at}: {reached}."
+    where = "at the stated values"
+    if stated.edges and found.today.draws:
+        where = f"in {min(found.met_by(each.study) for each in stated.edges) * 100:.0f} % of draws"
+    words = f"{_values(quantity, stated)} is enough {where}"
+    if surest.share and (surest.edges or not surest.possible):
+        words += f"; {_values(quantity, surest)} in {surest.share * 100:.0f} %"
+    return f"{words[0].upper()}{words[1:]}."
 
 
-def _but(found: Found) -> str:
-    """If any value is enough at the stated values: what it takes to be sure."""
-    surest = found.surest
-    if surest is None or surest.anything:
-        return ""
-    percent = f"in {(surest.share or 0) * 100:.0f} % of draws"
-    return f" {_values(found, surest)} {percent}." if surest.possible else f" None is {percent}."
+def _values(quantity: Quantity, level: Level) -> str:
+    """A level in words: "10 GB/s", "up to 4 min", "4 min to 2 h", "no stall"."""
+    if not level.edges:
+        return f"{'any' if level.possible else 'no'} {quantity.name}"
+    least, most = (edge and quantity.say(edge.value) for edge in (level.least, level.most))
+    return f"{least} to {most}" if least and most else least or f"up to {most}"
 
 
-def _values(found: Found, level: Level) -> str:
-    """A level in words: "10 GB/s", "up to 4 min", "4 to 30 min"."""
-    say = found.trials.quantity.say
-    least, most = (edge and say(edge.value) for edge in (level.least, level.most))
-    if least and most:
-        return f"{least} to {most}"
-    return least or (f"up to {most}" if most else "any")
+def remains(found: Found) -> list[Say]:
+    """The largest parts of what the target counts, at the best value if that is not enough."""
+    if not found.best:
+        return []
+    study, measure = found.best.study, found.search.target.measure
+    o, unit = study.stated, "share"
+    parts = {words: getattr(o.spent, key) / o.wall for words, key in LOST.items()}
+    if measure in QUANTITIES:
+        unit = QUANTITIES[measure][0]
+        parts = {label_of(line): of[measure] for line, of in o.bill.lines.items()}
+    amounts = {words: study.stated_of(x, 0) for words, x in parts.items()}
+    largest = sorted((x for x in amounts if amounts[x] > 0), key=lambda x: -amounts[x])[:3]
+    said = [f"{words} {show(amounts[words], unit, 2)}" for words in largest]
+    return [Say(f"What remains there: {q.and_join(said)}.")]
 
 
-def _met_by(found: Found, level: Level) -> str:
-    values = _values(found, level)
-    share = min(edge.share for edge in level.edges)
-    drawn = level.edges[0].study.draws > 0
-    how = f"in {share * 100:.0f} % of draws" if drawn else "at the stated values"
-    return f"{values[:1].upper()}{values[1:]} is enough {how}"
+LOST = {
+    "work done again": "redone",
+    "training slowed while saves drain": "slowed",
+    "waiting for saves": "stall",
+    "noticing failures": "detect",
+    "waiting for new processes": "reschedule",
+    "starting": "init",
+    "loading": "load",
+    "warming up": "warmup",
+}
 
 
-def _infeasible(found: Found) -> str:
-    """Nothing reaches it: how near the best one comes."""
-    t, best = found.trials, found.best
-    reached = _named(t.target.measure, best.say(t.target.measure, 0, ranged=True))
-    return (
-        f"No {t.quantity.name} is enough. The best, at {t.quantity.say(found.extreme, 2)}:"
-        f" {reached}."
-    )
-
-
-def as_it_stands(found: Found) -> Say:
-    t, today = found.trials, found.today
-    met = t.target.met_by(today, 0).say()
-    reached = _named(t.target.measure, today.say(t.target.measure, 0, ranged=True))
-    if t.now != t.now:
-        return Say(f"As it stands the target is met {met}: {reached}.")
-    return Say(f"You have {t.quantity.say(t.now)}, which is enough {met}: {reached}.")
+def as_it_stands(found: Found) -> str:
+    today = found.today
+    met, reached = found.search.target.met_by(today, 0).say(), found.reached(today)
+    if not found.now:
+        return f"As it stands the target is met {met}: {reached}."
+    return f"You have {found.now}, which is enough {met}: {reached}."
 
 
 def missed(found: Found) -> list[str]:
     """Nothing is enough in the share of draws that is asked for."""
-    if found.demanded.possible:
+    if not found.best:
         return []
-    share = f" in {found.sure * 100:.0f} % of draws" if found.draws != 0 else ""
-    return [f"{found.trials.target.text}: no {found.trials.quantity.name} is enough{share}"]
+    share = f" in {found.sure * 100:.0f} % of draws" if found.levels else ""
+    return [f"{found.search.target.text}: no {found.search.quantity.name} is enough{share}"]
 
 
 def next_commands(found: Found, typed: str) -> list[Say]:
-    """What to type next."""
-    t = found.trials
-    if not found.demanded.possible:
-        other = _command("need", _other_quantity(found), typed, f'--for "{t.target.text}"')
-        return [Say("What would help instead:", "", other)]
-    says = [Say("Which inputs make it unsure:", "", _command("model", typed, "--inputs"))]
-    surest = found.surest
-    level = surest if surest and surest.edges else found.demanded
-    if level.edges and not t.quantity.together:
-        value = level.edges[0].value
-        said = show(1.0 / value, "s") if t.quantity.inverse else t.quantity.say(value)
-        setting = f'--set {t.quantity.path}="{said.replace(",", "")}"'
-        if t.quantity.path == "tier.save_time":
-            setting += f' --set tier.timed_size="{show(t.size, "B", 6)}"'
-        if not t.keeps:
-            setting += f' --interval "{level.edges[0].study.say("interval", 0)}"'
-        says.append(Say("Try it:", "", _command("model", typed, setting)))
+    """What decides, and the plan that is enough."""
+    command = f"ckptcost model {typed}".rstrip()
+    says = [Say("Which inputs make it unsure:", "", f"{command} --inputs")]
+    edges = found.surest.edges or found.decides.edges
+    if edges:
+        value, study = edges[0]
+        figures = found.search.quantity.figures(value)
+        words = [f'--set {path}="{_plain(path, x)}"' for path, x in figures.items()]
+        if not found.search.keeps:
+            words.append(f'--interval "{study.say("interval", 0)}"')
+        says.append(Say("Try it:", "", " ".join([command, *words])))
     return says
 
 
-def _command(*words: str) -> str:
-    return " ".join(["ckptcost", *filter(None, words)])
-
-
-def _other_quantity(found: Found) -> str:
-    """The figure behind the largest part of the time that is lost."""
-    spent, wall = found.best.stated.spent, found.best.stated.wall
-    behind = {"stall": ("stall",), "policy.slowdown": ("slowed",), "mtbf": FAILED}
-    shares = {
-        key: sum(float(np.broadcast_to(getattr(spent, p) / wall, (1, 1))[0, 0]) for p in parts)
-        for key, parts in behind.items()
-        if not found.trials.quantity.path.endswith(key.partition(".")[2] or key)
-    }
-    return max(shares, key=lambda key: shares[key])
-
-
-FAILED = ("redone", "detect", "reschedule", "init", "load", "warmup")
+def _plain(path: str, value: float) -> str:
+    return q.figure_at(path, value).text.replace(",", "")
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -282,100 +202,38 @@ FAILED = ("redone", "detect", "reschedule", "init", "load", "warmup")
 
 def levels_table(found: Found) -> Table:
     """The value for each share of draws, beside the measure that the target names."""
-    levels = [found.stated, *found.levels]
-    both = any(len(level.edges) > 1 for level in levels)
-    first = [None, None] if both else [found.trials.now]
-    rows: list[list[Cell]] = [["as it stands", *first, *_reached(found, found.today)]]
-    for level in levels:
-        label = f"{level.share * 100:.0f} % of draws" if level.share else "stated values"
-        rows.append([label, *_row(found, level, len(first))])
-    if not any(level.possible for level in levels):
-        rows[1:] = [["at best", found.extreme, *_reached(found, found.best)]]
-    keeps = found.trials.keeps
-    note = "" if keeps else "Each value is tried with the interval that is recommended for it."
-    return _without_empty(Table("levels", "", _level_columns(found, both), rows, note))
-
-
-def _level_columns(found: Found, both: bool) -> list[Column]:
-    quantity, measure = found.trials.quantity, found.trials.target.measure
-    about, ranged = MEASURES[measure], " (p5-p95)" if found.today.draws else ""
-    ends = {"value": "at least", "value_1": "at most"} if both else {"value": quantity.head}
-    return [
+    quantity, measure = found.search.quantity, found.search.target.measure
+    levels = {"stated values": found.stated}
+    levels |= {f"{share * 100:.0f} % of draws": each for share, each in found.levels.items()}
+    now, reached = found.now or "not known", _reached(found, found.today)
+    rows: list[list[Cell]] = [["as it stands", now, None, None, *reached]]
+    for label, level in levels.items():
+        if level.edges:
+            reached = _reached(found, level.edges[0].study)
+            least, most = (edge and edge.value for edge in (level.least, level.most))
+            rows.append([label, _values(quantity, level), least, most, *reached])
+        elif not found.best:
+            rows.append([label, ("none", "any")[level.possible], *[None] * 5])
+    if found.best:
+        value = found.best.value
+        reached = _reached(found, found.best.study)
+        rows.append(["at best", quantity.say(value), value, None, *reached])
+    columns = [
         Column("level", ""),
-        *(Column(key, header, quantity.unit) for key, header in ends.items()),
+        Column("value", quantity.name),
+        Column("least", "at least", quantity.unit, "no"),
+        Column("most", "at most", quantity.unit, "no"),
         Column("met", "met in", "share"),
         Column("interval", MEASURES["interval"].header, "s"),
-        Column(measure, f"{about.header}{ranged}", about.unit, "range"),
+        Column(measure, found.header, MEASURES[measure].unit, "range"),
     ]
-
-
-def _row(found: Found, level: Level, width: int) -> list[Cell]:
-    if not level.edges:
-        return ["any" if level.possible else "none", *[None] * (width + 2)]
-    values: list[Cell] = [edge.value for edge in level.edges]
-    if width > len(values):
-        values = [*values, None] if level.least else [None, *values]
-    return [*values, *_reached(found, level.edges[0].study)]
+    keeps = found.search.keeps
+    note = "" if keeps else "Each value is tried with the interval that is recommended for it."
+    return q.without_empty(Table("levels", "", columns, rows, note))
 
 
 def _reached(found: Found, study: Study) -> list[Cell]:
-    target = found.trials.target
-    met = target.met_by(study, 0).share if study.draws else None
-    interval = None if found.trials.quantity.is_cadence else study.value("interval", 0)
-    return [met, interval, study.range(target.measure, 0)]
-
-
-def _without_empty(table: Table) -> Table:
-    """Columns in which nothing stands are left out."""
-    keep = [i for i in range(len(table.columns)) if any(row[i] is not None for row in table.rows)]
-    table.columns = [table.columns[i] for i in keep]
-    table.rows = [[row[i] for i in keep] for row in table.rows]
-    return table
-
-
-def obstacles(found: Found) -> Table:
-    """Where the time goes, or the bill's lines, as it stands and at the value that is enough."""
-    t, shown = found.trials, not found.demanded.possible
-    then = "at best" if shown else "then"
-    columns = [Column("part", ""), Column("today", "as it stands", ""), Column("then", then, "")]
-    parts = _bill_parts if t.target.measure in QUANTITIES else _time_parts
-    both = [parts(study, t.target.measure) for study in (found.today, found.best)]
-    whole = max(max(abs(cell.range.value) for cell in each.values()) for each in both)
-    rows: list[list[Cell]] = [
-        [name, both[0][name], both[1][name]]
-        for name in both[0]
-        if max(abs(each[name].range.value) for each in both) > PART * whole
-    ]
-    return Table("obstacles", "Where it goes", columns, rows, shown=shown)
-
-
-def _time_parts(study: Study, measure: str) -> dict[str, Quantity]:
-    shares = q.time_parts(study.drawn.spent, study.drawn_world.run.work)
-    wall = study.drawn.wall
-    return {
-        name: Quantity(q.range_of(x / wall, study.draws), "share") for name, x in shares.items()
-    }
-
-
-def _bill_parts(study: Study, measure: str) -> dict[str, Quantity]:
-    unit = QUANTITIES[measure][0]
-    return {
-        label_of(line): Quantity(q.range_of(amounts[measure], study.draws), unit)
-        for line, amounts in study.drawn.bill.lines.items()
-        if measure in amounts
-    }
-
-
-def share_plot(found: Found) -> Plot:
-    """In how many draws each value is enough."""
-    t = found.trials
-    marks = tuple(
-        (f"{level.share * 100:.0f} %", edge.value, level.share)
-        for level in found.levels
-        for edge in level.edges
-        if level.share
-    )
-    line = Line("draws", found.values.tolist(), found.shares.tolist())
-    name = f"{t.quantity.name} [{t.quantity.unit}]" if t.quantity.unit else t.quantity.name
-    title = f"How much {t.quantity.name} is enough"
-    return Plot(title, name, "share of draws", [line], marks, log_x=True)
+    """Share of draws, interval and measure."""
+    met = found.met_by(study) if study.draws else None
+    interval = None if found.search.quantity.is_cadence else study.value("interval", 0)
+    return [met, interval, study.range(found.search.target.measure, 0)]

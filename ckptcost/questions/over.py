@@ -14,10 +14,11 @@ import numpy as np
 from ckptcost import advice
 from ckptcost.answer import Answer, Column, Line, Plot, Say, Table
 from ckptcost.plan import grid
+from ckptcost.plan.evaluate import Outcome
 from ckptcost.plan.grid import Axis
 from ckptcost.questions import common as q
 from ckptcost.questions import one
-from ckptcost.scenario.resolve import Scenario
+from ckptcost.scenario.resolve import Scenario, tier_of
 from ckptcost.scenario.schema import CADENCES, KEYS, Array, is_figure
 from ckptcost.scenario.units import number, parse, show, split
 from ckptcost.study import MEASURES, Study, ranges_of, read, unit_of
@@ -30,18 +31,24 @@ SHOWN_ROWS = 18
 NICE = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
 """steps within a decade, for an axis that names only its ends"""
 GPUS = "cluster.gpus"
-BY_SIZE = {
-    "failures_day": "value",
-    "mtbf": "value",
-    "interval": "value",
-    "saves_day": "value",
-    "written_day": "value",
-    "goodput": "value",
-    "cost": "value",
-}
+INTERVALS = {f"policy.{each}" for each in CADENCES}
+BY_SIZE = ("failures_day", "mtbf", "interval", "saves_day", "written_day", "goodput", "cost")
 """what a person sees of a grid of cluster sizes"""
-USUAL = ("interval", "stall", "goodput", "wall", "gpu_time", "energy", "cost")
+USUAL = ("interval", "stall", "goodput", "gpu_time", "energy", "cost")
 """and of other grids, those that change"""
+SHORT = {
+    GPUS: "GPUs",
+    "failures_day": "fails/day",
+    "mtbf": "MTTF",
+    "saves_day": "saves/day",
+    "written_day": "bytes/day",
+    "goodput": "useful",
+    "stall": "waits",
+    "gpu_time": "GPU-h",
+}
+"""headers, if a grid has no room for longer ones"""
+LINES, MOST_DRAWN = 6, 5000
+"""of a plot, and points of a line: more could not be seen apart"""
 
 
 # --- axes -----------------------------------------------------------------------------------------
@@ -58,22 +65,22 @@ def axis_of(text: str) -> tuple[str, list[str]]:
     path = q.path_of(key.strip())
     if not is_figure(*path.split(".")):
         return path, [each.strip() for each in values.split(",")]
-    parts = values.split(":" if ":" in values else ",")
-    numbers, unit = _numbers(parts, path)
-    if ":" in values:
-        numbers = _between(numbers, text)
+    numbers, unit = _in_one_unit(re.split("[:,]", values), example_of(path))
+    numbers = _between(numbers, text) if ":" in values else numbers
     return path, [f"{number:.12g} {unit}".strip() for number in numbers]
 
 
-def _numbers(parts: Sequence[str], path: str) -> tuple[list[float], str]:
-    """All in the unit of the last one that has a unit, or else of the key's example."""
-    section, key = path.split(".")
-    example: str = KEYS[section][key].metadata["example"]
-    units = [unit for part in parts if (unit := _unit_of(part))]
-    unit = units[-1] if units else _unit_of(example)
+def _in_one_unit(parts: Sequence[str], example: str) -> tuple[list[float], str]:
+    """In that of the last one that names one, or else of the example."""
+    unit = next(filter(None, map(_unit_of, reversed([example, *parts]))), "")
     scale = parse(f"1 {unit}", example) if unit else 1.0
     said = [part if _unit_of(part) else f"{part} {unit}" for part in parts]
     return [parse(each, example) / scale for each in said], unit
+
+
+def example_of(path: str) -> str:
+    section, key = path.split(".")
+    return str(KEYS[section][key].metadata["example"])
 
 
 def _unit_of(part: str) -> str:
@@ -84,17 +91,15 @@ def _unit_of(part: str) -> str:
 def _between(numbers: list[float], text: str) -> list[float]:
     """From the first to the last, by the step or at numbers that are easy to read."""
     q.demand(len(numbers) in (2, 3), f"{text!r} is no range", "--over", "e.g. saves=10:200:10")
-    first, last = numbers[:2]
+    first, last, *steps = numbers
     q.demand(first < last, f"{text!r} does not grow", "--over", "write the smaller end first")
-    if len(numbers) == 3:
-        step = numbers[2]
-        q.demand(step > 0, f"{text!r} has no step", "--over", "e.g. saves=10:200:10")
-        q.demand((last - first) / step < MOST, f"{text!r} is too long", "--over", "a larger step")
-        return [float(x) for x in np.arange(first, last + step * 1e-6, step)]
+    if steps:
+        possible = steps[0] > 0 and (last - first) / steps[0] < MOST
+        q.demand(possible, f"{text!r} has too small a step", "--over", "e.g. saves=10:200:10")
+        return [float(x) for x in np.arange(first, last + steps[0] * 1e-6, steps[0])]
     if first > 0 and last / first >= 8:
-        steps = NICE if last / first <= 1e3 else NICE[::2] if last / first <= 1e6 else NICE[:1]
         decades = range(int(np.floor(np.log10(first))), int(np.ceil(np.log10(last))) + 1)
-        inner = [float(f"{step}e{n}") for n in decades for step in steps]
+        inner = [float(f"{step}e{n}") for n in decades for step in NICE]
         return [first, *(x for x in inner if first < x < last), last]
     return [float(x) for x in np.linspace(first, last, 13)]
 
@@ -110,7 +115,9 @@ def cases_of(
     words = {path: values for path, values in axes.items() if not is_figure(*path.split("."))}
     numbers = {path: values for path, values in axes.items() if path not in words}
     first = [f"{path}={values[0]}" for path, values in numbers.items()]
-    if GPUS in axes and not _timed(axes, flags):
+    given = {each.partition("=")[0].strip() for each in q.settings_of(flags)} | axes.keys()
+    timed = flags.get("saves") or not given.isdisjoint(INTERVALS)
+    if GPUS in axes and not timed:  # no interval suits all sizes
         first.append("policy.optimal=time")
     found: dict[str, Scenario] = {}
     for point in product(*words.values()):
@@ -126,17 +133,11 @@ def _cases_at(
     if "tier.id" in chosen:
         mine["tier"] = [chosen.pop("tier.id")]
     mine["set"] = [*flags.get("set", ()), *first, *map("=".join, chosen.items())]
-    return {
-        ", ".join([*([] if name == "tier" and chosen else [name]), *chosen.values()]): scenario
-        for name, scenario in q.cases_for(job, mine).items()
-    }
-
-
-def _timed(paths: Iterable[str], flags: q.Flags) -> bool:
-    """Somebody says how often to save, for every size."""
-    cadences = {f"policy.{each}" for each in CADENCES}
-    said = {each.partition("=")[0].strip() for each in q.settings_of(flags)}
-    return bool(cadences & (said | set(paths)) or flags.get("saves"))
+    found = {}
+    for name, each in q.cases_for(job, mine).items():
+        own = name == tier_of(each) and not each.said["tier"].get("id")  # the only tier there is
+        found[", ".join([*([] if own and chosen else [name]), *chosen.values()])] = each
+    return found
 
 
 # --- the grid -------------------------------------------------------------------------------------
@@ -152,95 +153,50 @@ class Grid:
         self.few = self.count * len(cases) <= FEW
         self.draws = (DRAWS if self.few else 0) if draws is None else draws
         self.open = all(one.advised(each) for each in cases.values())
-        parts = [self._of(scenario) for scenario in cases.values()]
+        parts = [o for each in cases.values() for o in self._of(each)]
         self.measures: dict[str, Array] = {
-            measure: np.concatenate([part[measure] for part in parts]) for measure in MEASURES
+            measure: np.concatenate([read(measure, o) for o in parts]) for measure in MEASURES
         }
 
-    def _of(self, scenario: Scenario) -> dict[str, Array]:
-        at = dict(self.at)
-        if self.open and not self.few:
-            scenario = _exact(scenario)
-        elif self.open:
-            at |= self._recommended(scenario)
-        found = grid.outcomes(scenario, at, self.draws)
-        return {
-            measure: np.concatenate([_own(measure, o, len(w.cluster.gpus)) for w, o in found])
-            for measure in MEASURES
-        }
+    def _of(self, scenario: Scenario) -> list[Outcome]:
+        """At the interval that is given, or else at the best one of each point."""
+        if not self.open:
+            return grid.outcomes(scenario, self.at, self.draws)
+        if not self.few:
+            policy = {k: v for k, v in scenario.said["policy"].items() if k not in CADENCES}
+            said = scenario.said | {"policy": policy | {"optimal": "time"}}
+            return grid.outcomes(replace(scenario, said=said), self.at, self.draws)
+        found = [advice.advise(self.point(scenario, i)) for i in range(self.count)]
+        at = self.at | {"policy.interval": np.array([each.interval for each in found])}
+        if scenario.said["second_tier"]:
+            at["policy.second_every"] = np.array([float(each.every) for each in found])
+        return grid.outcomes(scenario, at, self.draws)
 
-    def _recommended(self, scenario: Scenario) -> dict[str, Array]:
-        """How often each point saves, and how often to a second tier, as `ckptcost interval`."""
-        found = []
-        for i in range(self.count):
-            point = scenario
-            for path, values in self.at.items():
-                point = point.with_figure(path, q.figure_at(path, float(values[i])))
-            best = advice.advise(point)
-            if best:
-                found.append((best.interval, float(best.every)))
-            else:
-                found.append((point.figures()["run.work"].value, 1.0))
-        interval, every = np.array(found).T
-        second = {"policy.second_every": every} if scenario.said["second_tier"] else {}
-        return {"policy.interval": interval} | second
+    def point(self, scenario: Scenario, at: int) -> Scenario:
+        """One plan of the grid."""
+        for path, values in self.at.items():
+            scenario = scenario.with_figure(path, q.figure_at(path, float(values[at])))
+        return scenario
 
     def stated(self, measure: str) -> Array:
         return self.measures[measure][:, 0]
 
-    def cells(self, measure: str) -> list[Any]:
-        """A range a row, or plain numbers without draws."""
-        if self.draws:
-            return ranges_of(self.measures[measure])
-        found: list[Any] = self.stated(measure).tolist()
-        return found
-
     def table(self, screen: Mapping[str, str]) -> Table:
-        """Every point with every measure, `screen` first."""
-        order = dict.fromkeys([*screen, *MEASURES])
-        columns = [_axis_column(axis.path) for axis in self.axes]
-        columns += [_measure_column(measure, screen.get(measure, "no")) for measure in order]
-        cells = [np.tile(self.at[axis.path], len(self.cases)).tolist() for axis in self.axes]
-        cells += [self.cells(measure) for measure in order]
+        """Every point with every measure, `screen` first; without draws they have no ranges."""
+        columns, cells = list[Column](), list[Iterable[Any]]()
         if len(self.cases) > 1:
-            columns.insert(0, Column("case", "case"))
-            cells.insert(0, np.repeat([*self.cases], self.count).tolist())
+            columns.append(Column("case", "case"))
+            cells.append(np.repeat([*self.cases], self.count).tolist())
+        for path, values in self.at.items():
+            columns.append(Column(path, SHORT.get(path, path), unit_of(path) or "count"))
+            cells.append(np.tile(values, len(self.cases)).tolist())
+        for name in dict.fromkeys([*screen, *MEASURES]):
+            measure, how = MEASURES[name], screen.get(name, "no")
+            columns.append(Column(name, SHORT.get(name, measure.header), measure.unit, how))
+            ranged = self.measures[name]
+            cells.append(ranges_of(ranged) if self.draws else ranged[:, 0].tolist())
         rows = list(map(list, zip(*cells, strict=True)))
         return Table("cases", "Every measure of every plan", columns, rows, shown=False)
-
-
-def _axis_column(path: str) -> Column:
-    return Column(path, SHORT.get(path, path), unit_of(path) or "count")
-
-
-def _measure_column(name: str, screen: str) -> Column:
-    measure = MEASURES[name]
-    return Column(name, SHORT.get(name, measure.header), measure.unit, screen)
-
-
-SHORT = {
-    GPUS: "GPUs",
-    "failures_day": "fails/day",
-    "mtbf": "MTTF",
-    "saves_day": "saves/day",
-    "written_day": "bytes/day",
-    "goodput": "useful",
-    "stall": "waits",
-    "wall": "takes",
-    "gpu_time": "GPU-h",
-}
-"""headers, where a grid has no room for longer ones"""
-
-
-def _own(measure: str, o: Any, rows: int) -> Array:
-    found = read(measure, o)
-    return np.broadcast_to(found, (rows, found.shape[1]))
-
-
-def _exact(scenario: Scenario) -> Scenario:
-    """With the exact best interval instead of the recommended one."""
-    policy = {k: v for k, v in scenario.said["policy"].items() if k not in CADENCES}
-    return replace(scenario, said=scenario.said | {"policy": policy | {"optimal": "time"}})
 
 
 # --- the answer -----------------------------------------------------------------------------------
@@ -250,127 +206,29 @@ def answer(
     cases: Mapping[str, Scenario], over: Sequence[str], draws: int | None, typed: str
 ) -> Answer:
     """Of the cases of words, with axes of figures as `cases_of` gives them."""
-    axes = [Axis(path, _values(path, texts)) for path, texts in map(axis_of, over)]
+    axes = [
+        Axis(path, np.array([parse(each, example_of(path)) for each in texts]))
+        for path, texts in map(axis_of, over)
+    ]
     found = Grid(cases, axes, draws)
     sizes = [axis.path for axis in axes] == [GPUS]
-    screen = BY_SIZE if sizes else _changing(found)
+    whole = found.table(dict.fromkeys(BY_SIZE, "value") if sizes else _changing(found))
+    names = "cluster size" if sizes else q.and_join([axis.path for axis in axes])
     first, *_ = cases.values()
-    names = q.and_join([axis.path for axis in axes])
-    whole = found.table(screen)
+    says = [*([] if sizes else _best(found)), *_from_to(found)]
+    if found.open:
+        which = "its own recommended interval" if found.few else "the interval of its shortest run"
+        says.append(Say(f"Each plan saves at {which}."))
     return Answer(
         "model",
-        f"What checkpoints cost by {'cluster size' if sizes else names}: {first.name}",
+        f"What checkpoints cost by {names}: {first.name}",
         _about(found),
-        [*_best(found), *_from_to(found), _intervals(found)],
+        says,
         [whole, _thinned(whole)],
         [Say("Every measure of every plan:", "", f"ckptcost model {typed} -o plans.csv")],
         plots=_plots(found, sizes),
         draws=found.draws,
     )
-
-
-def _values(path: str, texts: Sequence[str]) -> Array:
-    section, key = path.split(".")
-    return np.array([parse(each, KEYS[section][key].metadata["example"]) for each in texts])
-
-
-def _changing(found: Grid) -> dict[str, str]:
-    """Measures that differ by more than rounding; how far dollars are sure stands beside them."""
-    timed = any(axis.path.removeprefix("policy.") in CADENCES for axis in found.axes)
-    usual = USUAL[1:] if timed else USUAL
-    changing = [m for m in usual if _differs(found.stated(m)) or (m == "interval" and found.open)]
-    roomy = len(changing) + len(found.axes) <= 6 and len(found.cases) == 1
-    screen = dict.fromkeys(changing, "value")
-    if not roomy:
-        screen.pop("wall", None)
-    elif "cost" in screen:
-        screen["cost"] = "range"
-    return screen
-
-
-def _differs(values: Array) -> bool:
-    known = values[np.isfinite(values)]
-    return bool(len(known) and np.ptp(known) > 1e-6 * np.max(np.abs(known)))
-
-
-def _about(found: Grid) -> str:
-    """What is laid out, and what stays the same."""
-    name, first = next(iter(found.cases.items()))
-    study, plans = Study({name: first}, 0), found.count * len(found.cases)
-    job = one.job(study, 0) if len(found.cases) == 1 else f"{len(found.cases)} cases"
-    return f"{plans:,} plans: {q.and_join([_extent(axis) for axis in found.axes])}; {job}"
-
-
-def _extent(axis: Axis) -> str:
-    ends = [_say(axis.path, float(end)) for end in (axis.values[0], axis.values[-1])]
-    return f"{axis.path} {' to '.join(ends)}"
-
-
-def _say(path: str, value: float) -> str:
-    unit = unit_of(path)
-    return f"{value:,.12g}" if unit in ("", "count") else show(value, unit)
-
-
-def _best(found: Grid) -> list[Say]:
-    """The plan of least cost, or of the shortest run; not for sizes: a small cluster costs less."""
-    if [axis.path for axis in found.axes] == [GPUS]:
-        return []
-    cost = found.stated("cost")
-    measure, word = ("cost", "Least cost") if np.isfinite(cost).any() else ("wall", "Shortest run")
-    values = np.where(np.isfinite(found.stated(measure)), found.stated(measure), np.inf)
-    at = int(np.argmin(values))
-    if not np.isfinite(values[at]):
-        return [Say("None of these plans ever finishes.")]
-    where = [_say(axis.path, float(found.at[axis.path][at % found.count])) for axis in found.axes]
-    names = [f"{axis.path} {text}" for axis, text in zip(found.axes, where, strict=True)]
-    if len(found.cases) > 1:
-        names.insert(0, [*found.cases][at // found.count])
-    goodput = show(float(found.stated("goodput")[at]), "share")
-    return [
-        Say(f"{word}: {', '.join(names)}."),
-        Say(f"That plan costs {_range(found, measure, at)}; {goodput} is useful training."),
-    ]
-
-
-def _range(found: Grid, measure: str, at: int) -> str:
-    unit = MEASURES[measure].unit
-    return ranges_of(found.measures[measure][at : at + 1])[0].say(unit)
-
-
-def _from_to(found: Grid) -> list[Say]:
-    """How a single axis moves failures, useful training and dollars."""
-    if len(found.axes) != 1 or len(found.cases) > 3:
-        return []
-    axis, says = found.axes[0], []
-    extent = _extent(axis).removeprefix(axis.path).strip()
-    for at, name in enumerate(found.cases):
-        ends = (at * found.count, (at + 1) * found.count - 1)
-        parts = [
-            _moved(words, [float(found.stated(measure)[end]) for end in ends], measure)
-            for measure, words in MOVED.items()
-        ]
-        said = q.and_join([part for part in parts if part])
-        begin = f"{name}, from" if len(found.cases) > 1 else "From"
-        unit = " GPUs" if axis.path == GPUS else ""
-        if said:
-            says.append(Say(f"{begin} {extent}{unit}: {said}."))
-    return says
-
-
-MOVED = {"failures_day": "failures a day", "goodput": "useful training", "cost": "cost"}
-
-
-def _moved(what: str, ends: Sequence[float], measure: str) -> str:
-    unit = MEASURES[measure].unit
-    first, last = (number(end, 2) if unit == "count" else show(end, unit, 3) for end in ends)
-    return f"{what} {first} to {last}" if all(np.isfinite(ends)) and first != last else ""
-
-
-def _intervals(found: Grid) -> Say:
-    if not found.open:
-        return Say("")
-    which = "recommended interval" if found.few else "exact best interval for time"
-    return Say(f"Each plan saves at its own {which}.")
 
 
 def _thinned(whole: Table) -> Table:
@@ -381,44 +239,91 @@ def _thinned(whole: Table) -> Table:
     return Table("plans", "", whole.columns, [whole.rows[i] for i in shown], note)
 
 
-def _plots(found: Grid, sizes: bool) -> list[Plot]:
-    """The first axis across, a line for each case, or for each value of the second axis."""
-    if not found.axes or len(found.axes) > 2 or found.count > 5000:
-        return []
-    axis = found.axes[0]
+def _changing(found: Grid) -> dict[str, str]:
+    """Measures that differ by more than rounding; how far dollars are sure stands beside them."""
+    screen = {}
+    for measure in USUAL:
+        values = found.stated(measure)
+        values = values[np.isfinite(values)]
+        differs = len(values) and np.ptp(values) > 1e-6 * np.max(np.abs(values))
+        if differs or (measure == "interval" and found.open):
+            screen[measure] = "value"
+    if not INTERVALS.isdisjoint(found.at):
+        screen.pop("interval", None)
+    if "cost" in screen and len(screen) + len(found.axes) + len(found.cases) <= 6:
+        screen["cost"] = "range"
+    return screen
+
+
+def _about(found: Grid) -> str:
+    """What is laid out, and what stays the same."""
+    corners = product(found.cases.items(), (0, -1))
+    ends = {f"{name}, {end}": found.point(each, end) for (name, each), end in corners}
+    study, plans = Study(ends, 0), found.count * len(found.cases)
+    laid = q.and_join([f"{axis.path} {_extent(axis)}" for axis in found.axes])
+    cases = f", {len(found.cases)} cases" if len(found.cases) > 1 else ""
+    same = one.shared(study, "size", "mode", *([] if found.open else ["every"]), "to", "work")
+    return f"{plans:,} plans: {laid}{cases}; {', '.join(same)}"
+
+
+def _extent(axis: Axis) -> str:
+    return " to ".join(_say(axis.path, float(end)) for end in (axis.values[0], axis.values[-1]))
+
+
+def _say(path: str, value: float) -> str:
+    unit = unit_of(path)
+    return show(value, unit) if unit else f"{value:,.12g}"
+
+
+def _best(found: Grid) -> list[Say]:
+    """The plan of least cost, or of the shortest run."""
     known = np.isfinite(found.stated("cost")).any()
-    up = ["goodput", "failures_day"] if sizes else ["cost" if known else "goodput"]
-    log = bool(axis.values[0] > 0 and axis.values[-1] > 20 * axis.values[0])
-    across = _labelled(SHORT.get(axis.path, axis.path), unit_of(axis.path))
-    headers = [(measure, MEASURES[measure].header, MEASURES[measure].unit) for measure in up]
-    return [
-        Plot(header, across, _labelled(header, unit), _lines(found, measure), log_x=log)
-        for measure, header, unit in headers
-    ]
+    measure, word = ("cost", "Least cost") if known else ("wall", "Shortest run")
+    values = np.where(np.isfinite(found.stated(measure)), found.stated(measure), np.inf)
+    at = int(np.argmin(values))
+    if not np.isfinite(values[at]):
+        return [Say("None of these plans ever finishes.")]
+    names = [[*found.cases][at // found.count]] if len(found.cases) > 1 else []
+    names += [f"{path} {_say(path, float(x[at % found.count]))}" for path, x in found.at.items()]
+    amount = ranges_of(found.measures[measure][at : at + 1])[0].say(MEASURES[measure].unit)
+    adds = f"Checkpoints and failures then add {amount}" if known else f"It takes {amount}"
+    goodput = show(float(found.stated("goodput")[at]), "share")
+    return [Say(f"{word}: {', '.join(names)}. {adds}; {goodput} is useful training.")]
 
 
-def _labelled(words: str, unit: str) -> str:
+MOVED = {"failures_day": "failures a day", "goodput": "useful training", "cost": "cost"}
+
+
+def _from_to(found: Grid) -> list[Say]:
+    """How a single axis moves failures, useful training and dollars."""
+    if len(found.axes) != 1 or len(found.cases) > 1:
+        return []
+    parts = []
+    for measure, words in MOVED.items():
+        ends, unit = found.stated(measure)[[0, -1]], MEASURES[measure].unit
+        first, last = (number(x, 2) if unit == "count" else show(x, unit) for x in ends)
+        if np.isfinite(ends).all() and first != last:
+            parts.append(f"{words} {first} to {last}")
+    axis = found.axes[0]
+    extent = _extent(axis) + (" GPUs" if axis.path == GPUS else "")
+    return [Say(f"From {extent}: {q.and_join(parts)}.")] if parts else []
+
+
+def _plots(found: Grid, sizes: bool) -> list[Plot]:
+    """A single axis across, a line for each case."""
+    if len(found.axes) != 1 or found.count > MOST_DRAWN:
+        return []
+    ((path, x),) = found.axes
+    known = np.isfinite(found.stated("cost")).any()
+    log, plots = bool(0 < 20 * x[0] < x[-1]), []
+    for measure in ("goodput", "failures_day") if sizes else ("cost" if known else "goodput",):
+        header, unit = MEASURES[measure].header, MEASURES[measure].unit
+        by_case = found.stated(measure).reshape(len(found.cases), found.count).tolist()
+        lines = [Line(name, x.tolist(), y) for name, y in zip(found.cases, by_case, strict=True)]
+        across, up = _axis(SHORT.get(path, path), unit_of(path)), _axis(header, unit)
+        plots.append(Plot(header, across, up, lines[:LINES], log_x=log))
+    return plots
+
+
+def _axis(words: str, unit: str) -> str:
     return words if unit in ("", "count") else f"{words} [{unit}]"
-
-
-def _lines(found: Grid, measure: str) -> list[Line]:
-    table = found.stated(measure).reshape(len(found.cases), len(found.axes[0].values), -1)
-    lines = [
-        Line(
-            name if len(found.axes) == 1 else _second(found, column),
-            found.axes[0].values.tolist(),
-            each[:, column].tolist(),
-        )
-        for name, each in zip(found.cases, table, strict=True)
-        for column in range(each.shape[1])
-    ]
-    return lines[:LINES]
-
-
-LINES = 6
-"""of a plot: more would not be told apart"""
-
-
-def _second(found: Grid, column: int) -> str:
-    axis = found.axes[1]
-    return f"{axis.path} {_say(axis.path, float(axis.values[column]))}"

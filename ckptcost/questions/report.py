@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import zip_longest
 from math import isclose
-from typing import Annotated, Any, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any
 
 from ckptcost import __version__
-from ckptcost.answer import Answer, Column, Say, Table
+from ckptcost.answer import Answer, Cell, Column, Say, Table
 from ckptcost.document import read_answer
 from ckptcost.errors import InputError
 from ckptcost.questions import VERBS
@@ -38,33 +40,26 @@ def report(
     ckptcost report old.json --check
     """
     document = read_answer(file)
-    if not check:
-        return document.answer()
-    return checked(document, file)
-
-
-class Difference(NamedTuple):
-    place: str
-    saved: Any
-    computed: Any
+    return checked(document, file) if check else document.answer()
 
 
 def checked(document: Document, file: str) -> Answer:
     """Every number and text that does not follow from the inputs of the document."""
-    saved = document.model_dump(by_alias=True, exclude_unset=True)
+    saved = json.loads(Path(file).read_text("utf-8"))
     computed = json.loads(computed_again(document, file).to_json())
     for key in NOT_COMPARED:
         saved.pop(key, None)
         computed.pop(key, None)
     found = [*differences(saved, computed)]
-    count = sum(1 for _ in leaves(saved))
-    columns = [Column("place", "where"), Column("saved", "saved"), Column("computed", "computed")]
-    rows: list[list[Any]] = [
-        [each.place, said(each.saved), said(each.computed)] for each in found[:MANY]
-    ]
+    count = leaves(saved)
     verdict = f"All {count:,} numbers and texts of {file} follow from its inputs."
+    why = "The same version of ckptcost wrote it, so it was changed since."
     if found:
         verdict = f"{len(found):,} of {count:,} numbers and texts do not follow from the inputs."
+    if document.tool != __version__:
+        why = f"It was written by ckptcost {document.tool}; this is {__version__}."
+    columns = [Column("place", "where"), Column("saved", "saved"), Column("computed", "computed")]
+    rows: list[list[Cell]] = [[place, _said(a), _said(b)] for place, a, b in found[:MANY]]
     more = f"and {len(found) - MANY:,} more" if len(found) > MANY else ""
     return Answer(
         "report",
@@ -72,16 +67,15 @@ def checked(document: Document, file: str) -> Answer:
         document.title,
         [Say(verdict)],
         [Table("differences", "", columns, rows, note=more)],
-        notes_on(document) if found else [],
+        [Say(why)] if found else [],
         missed=[verdict] if found else [],
     )
 
 
 def computed_again(document: Document, file: str) -> Answer:
     """The question of the document, asked again with the cases and options that it holds."""
-    verb = VERBS.get(document.question)
     module: Any = None
-    if verb and verb.is_question:
+    if document.question in VERBS and VERBS[document.question].is_question:
         module = import_module(f"ckptcost.questions.{document.question}")
     if not document.cases or not hasattr(module, "answer"):
         problem = f"an answer of {document.question} holds nothing to recompute"
@@ -89,17 +83,13 @@ def computed_again(document: Document, file: str) -> Answer:
     try:
         answer: Answer = module.answer(document.scenarios_by_case(), **document.options)
     except TypeError as error:
-        raise InputError(
-            f"its options do not fit ({error})", file, "ask the question again"
-        ) from None
+        problem = f"its options do not fit ({error})"
+        raise InputError(problem, file, "ask the question again") from None
     return answer
 
 
-def notes_on(document: Document) -> list[Say]:
-    """Why it may differ."""
-    if document.tool != __version__:
-        return [Say(f"It was written by ckptcost {document.tool}; this is {__version__}.")]
-    return [Say("The same version of ckptcost wrote it, so it was changed since.")]
+Difference = tuple[str, Any, Any]
+"""a place, and what is saved and computed there"""
 
 
 def differences(saved: Any, computed: Any, place: str = "") -> Iterator[Difference]:
@@ -109,12 +99,17 @@ def differences(saved: Any, computed: Any, place: str = "") -> Iterator[Differen
             where = f"{place}.{key}" if place else key
             yield from differences(saved.get(key, ABSENT), computed.get(key, ABSENT), where)
     elif isinstance(saved, list) and isinstance(computed, list):
-        size = max(len(saved), len(computed))
-        mine, its = (each + [ABSENT] * (size - len(each)) for each in (saved, computed))
-        for name, one, other in zip(_names(mine), mine, its, strict=True):
+        pairs = [*zip_longest(saved, computed, fillvalue=ABSENT)]
+        for name, (one, other) in zip(_names([each for each, _ in pairs]), pairs, strict=True):
             yield from differences(one, other, f"{place}[{name}]")
     elif not _same(saved, computed):
-        yield Difference(place, saved, computed)
+        yield place, saved, computed
+
+
+def _same(saved: Any, computed: Any) -> bool:
+    if {type(saved), type(computed)} <= {int, float}:
+        return isclose(saved, computed, rel_tol=CLOSE, abs_tol=1e-12)
+    return bool(saved == computed)
 
 
 def _names(rows: list[Any]) -> list[str]:
@@ -125,22 +120,14 @@ def _names(rows: list[Any]) -> list[str]:
     return names if unique else [str(at) for at in range(len(rows))]
 
 
-def _same(saved: Any, computed: Any) -> bool:
-    kinds = {type(saved), type(computed)}
-    if kinds <= {int, float}:
-        return isclose(saved, computed, rel_tol=CLOSE, abs_tol=1e-12)
-    return bool(saved == computed)
-
-
-def leaves(value: Any) -> Iterator[Any]:
+def leaves(value: Any) -> int:
+    """How many numbers and texts a document holds."""
     if isinstance(value, (dict, list)):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from leaves(each)
-    else:
-        yield value
+        return sum(map(leaves, value.values() if isinstance(value, dict) else value))
+    return 1
 
 
-def said(value: Any) -> str:
+def _said(value: Any) -> str:
     """A leaf, or that there is a whole part, in few words."""
     if isinstance(value, (dict, list)):
         return f"({len(value)} entries)"

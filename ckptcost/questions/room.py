@@ -26,47 +26,39 @@ def measured(folder: str) -> dict[str, Any]:
 
 def answer(cases: Mapping[str, Scenario], folder: str, free: float, files: float) -> Answer:
     """The verdict of the first case: its size and its number kept are those of all."""
-    (name, first), *_ = cases.items()
+    name, first = next(iter(cases.items()))
     study = Study({name: first}, 0)
-    one_size = study.stated_of(study.stated.plan.first.stored, 0)
+    size = study.stated_of(study.stated.plan.first.stored, 0)
     keep = min(study.stated_of(study.w.policy.keep_last, 0), study.value("saves", 0))
-    per_save = study.stated_of(study.w.checkpoint.files, 0)
-    needed, names = one_size * (keep + 1), per_save * (keep + 1)
-    lacks = needed > free
-    short = names > files > 0
-    verdict = "They do not fit" if lacks or short else "They fit"
-    kept = f"{keep:,.0f} kept and one being written"
-    says = [Say(f"{verdict}: {kept} need {show(needed, 'B')}; {show(free, 'B')} are free.")]
-    if lacks:
-        most = int(free // one_size) - 1
-        says.append(
-            Say(f"There is room to keep {most:,}:", "", f"--set policy.keep_last={most}")
-            if most > 0
-            else Say("There is no room for one checkpoint and the next one being written.")
-        )
-    if short:
-        says.append(Say(f"They are {names:,.0f} files, and only {files:,.0f} more can be made."))
-    columns = [
-        Column("limit", "limit"),
-        Column("needed", "needed", ""),
-        Column("free", "free", ""),
-    ]
-    rows: list[list[Cell]] = [
-        ["bytes", _amount(needed, "B"), _amount(free, "B")],
-        ["files", _amount(names, "count"), _amount(files, "count") if files > 0 else None],
-    ]
-    missed = [f"{folder}: {show(needed - free, 'B')} too little"] if lacks else []
-    missed += [f"{folder}: {names - files:,.0f} files too many"] if short else []
+    each = study.stated_of(study.w.checkpoint.files, 0)
+    needed, names = size * (keep + 1), each * (keep + 1)
+    missed, notes = list[str](), list[Say]()
+    if needed > free:
+        missed.append(f"{folder}: {show(needed - free, 'B')} too little")
+        most = int(free // size) - 1
+        fewer = Say(f"There is room to keep {most:,}:", "", f"--set policy.keep_last={most}")
+        none = Say("There is no room for one checkpoint and the next one being written.")
+        notes.append(fewer if most > 0 else none)
+    if names > files > 0:  # some file systems have no limit of files, and say 0
+        missed.append(f"{folder}: {names - files:,.0f} files too many")
+        notes.append(Say(f"They are {names:,.0f} files, and only {files:,.0f} more can be made."))
+    verdict = "They do not fit" if missed else "They fit"
+    kept = f"{keep:,.0f} checkpoints kept and one being written need {show(needed, 'B')}"
+    says = [Say(f"{verdict}: {kept}; {show(free, 'B')} are free."), *notes]
+    columns = [Column("limit", "limit"), Column("needed", "needed", ""), Column("free", "free", "")]
+    rows: list[list[Cell]] = [["bytes", _exactly(needed, "B"), _exactly(free, "B")]]
+    rows.append(["files", _exactly(names, "count"), _exactly(files, "count") if files else None])
+    quota = "Free space is what the file system reports; a quota that it does not report is not"
     return Answer(
         "model",
         f"Room for checkpoints in {folder}: {first.name}",
         one.about(study, 0),
         says,
         [Table("room", "", columns, rows)],
-        [Say("Free space is what the file system reports; other quotas are not seen.")],
+        [Say(f"{quota} seen.")],
         missed=missed,
     )
 
 
-def _amount(value: float, unit: str) -> Quantity:
+def _exactly(value: float, unit: str) -> Quantity:
     return Quantity(Range(value, value, value), unit)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -11,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, Unpack
 
 import numpy as np
 
-from ckptcost.answer import Answer, Cell, Column, Line, Plot, Quantity, Range, Say, Table
+from ckptcost.answer import Answer, Cell, Column, Quantity, Range, Say, Table
 from ckptcost.errors import InputError
 from ckptcost.plan import bill as b
 from ckptcost.plan import draws as d
@@ -20,14 +19,13 @@ from ckptcost.plan.montecarlo import simulate as walk
 from ckptcost.questions import common as q
 from ckptcost.scenario.resolve import Scenario
 from ckptcost.scenario.schema import Array, World
-from ckptcost.scenario.units import number, show, show_range
-from ckptcost.study import MEASURES, Study, read, verdict
+from ckptcost.scenario.units import number, per, show, show_range
+from ckptcost.study import DRAWS, MEASURES, Study, read, verdict
 
 SHOWN = ("goodput", "wall", "failures", "gpu_time", "energy", "cost", "carbon")
 SLOW = 0.05
 """runs that keep less of their time than this are not walked with drawn inputs: they hardly end"""
 MOST_RUNS = 100_000
-BINS = 40
 
 
 def simulate(
@@ -60,51 +58,39 @@ def simulate(
     return answer(q.one_case(job, flags, "simulate"), **asked)
 
 
-def answer(
-    cases: dict[str, Scenario],
-    *,
-    runs: int = 1000,
-    seed: int = 1,
-    shape: float = 1.0,
-    recorded: Sequence[float] = (),
-    typed: str = "",
-    require: Sequence[str] = (),
-    sure: float = q.SURE,
-    draws: int | None = None,
-) -> Answer:
+def answer(cases: dict[str, Scenario], **asked: Any) -> Answer:
     """The same of a case, and of the options that a document holds."""
-    asked = {"runs": runs, "seed": seed, "shape": shape, "recorded": list(recorded)}
-    asked |= {"typed": typed, "require": list(require), "sure": sure, "draws": draws}
-    name, scenario = next(iter(cases.items()))
-    found = Found(name, scenario, runs, seed, shape, recorded, draws)
+    found = Found(cases, asked)
+    notes = []
+    if not found.three:  # those have no closed form
+        command = f"ckptcost model {asked['typed']}".rstrip()
+        notes = [Say("Which inputs matter:", "", f"{command} --inputs")]
     return Answer(
         "simulate",
-        f"How differently one run can turn out: {scenario.name}",
+        f"How differently one run can turn out: {found.study.scenarios[0].name}",
         q.job_line(found.study),
         [*ranges(found), plan_for(found)],
-        [measures_table(found), times_table(found)],
-        closed_form(found, typed),
-        plots=[histogram(found)],
-        missed=missed(found, q.Flags(require=require, sure=sure)),
+        [measures_table(found), *bill_tables(found)],
+        notes,
+        missed=missed(found, asked.get("require", ()), asked.get("sure", q.SURE)),
         cases=cases,
-        options={key: value for key, value in asked.items() if value not in ([], "", None)},
-        draws=runs,
+        options=asked,
+        draws=found.runs,
     )
 
 
 # --- failures -------------------------------------------------------------------------------------
 
-UNITS = {"s": 1.0, "h": 3600.0, "days": 86400.0}
+LAWS = "write exponential, weibull:0.7 or a file that ends in .csv"
 
 
 def failures_of(said: str) -> tuple[float, list[float]]:
-    """The shape of a Weibull law, or instants of recorded failures in seconds."""
+    """The shape of a Weibull law, and instants of recorded failures in seconds, if there are."""
     if said.endswith(".csv"):
         return 1.0, instants_of(said)
     law, _, shape = said.partition(":")
-    remedy = "write exponential, weibull:0.7 or a file that ends in .csv"
-    q.demand(law in ("exponential", "weibull"), f"no law is called {law!r}", "--failures", remedy)
-    q.demand((law == "weibull") == bool(shape), f"{said!r} is no law", "--failures", remedy)
+    is_law = law == "weibull" if shape else law == "exponential"
+    q.demand(is_law, f"{said[:60]!r} is no law", "--failures", LAWS)
     try:
         found = float(shape or 1.0)
     except ValueError:
@@ -115,36 +101,30 @@ def failures_of(said: str) -> tuple[float, list[float]]:
 
 
 def instants_of(name: str) -> list[float]:
-    """Of a CSV with one column, by its header."""
-    header, *texts = _column_of(name) or [""]
+    """Of a CSV with one column, by its header: time_h, gap_days, timestamp and the like."""
+    try:
+        lines = Path(name).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no UTF-8 text"
+        raise InputError(f"cannot be read ({why})", name, "check the path") from None
+    header, *texts = [line.split(",")[0].strip() for line in lines if line.strip()] or [""]
     kind, _, unit = header.partition("_")
-    known = header == "timestamp" or (kind in ("time", "gap") and unit in UNITS)
+    known = header == "timestamp" or (kind in ("time", "gap") and unit in ("s", "h", "days"))
     remedy = "head it time_h, time_s, time_days, timestamp, gap_h, gap_s or gap_days"
     q.demand(known, f"the column {header[:40]!r} is not known", name, remedy)
-    values = [_cell(text, header, f"{name}: line {i}") for i, text in enumerate(texts, 2)]
+    values = [_seconds(text, unit, f"{name}: line {i}") for i, text in enumerate(texts, 2)]
     found = np.cumsum([0.0, *values]) if kind == "gap" else np.unique(values)
     q.demand(len(found) > 2, "names fewer than three failures", name, "record more of them")
     return [float(each) for each in found]
 
 
-def _column_of(name: str) -> list[str]:
-    """The first cell of each line."""
+def _seconds(text: str, unit: str, where: str) -> float:
+    """Of a number in a unit, or of an instant."""
     try:
-        with Path(name).open(encoding="utf-8-sig", newline="") as file:
-            return [row[0].strip() for row in csv.reader(file) if row]
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no UTF-8 text"
-        raise InputError(f"cannot be read ({why})", name, "check the path") from None
-
-
-def _cell(text: str, header: str, where: str) -> float:
-    try:
-        if header == "timestamp":
-            return datetime.fromisoformat(text).timestamp()
-        found = float(text) * UNITS[header.partition("_")[2]]
+        found = float(text) * per(unit) if unit else datetime.fromisoformat(text).timestamp()
     except ValueError:
         found = -1.0
-    remedy = "write 2026-11-28T03:47:00Z" if header == "timestamp" else "write a number, 0 or more"
+    remedy = "write a number, 0 or more" if unit else "write 2026-11-28T03:47:00Z"
     q.demand(0.0 <= found < 1e12, f"{text[:40]!r} cannot be read", where, remedy)
     return found
 
@@ -152,95 +132,103 @@ def _cell(text: str, header: str, where: str) -> float:
 # --- runs -----------------------------------------------------------------------------------------
 
 
+class Ranges(NamedTuple):
+    """What luck leaves open, what not knowing the inputs does, and both together."""
+
+    luck: Range
+    inputs: Range | None
+    both: Range | None
+
+
 class Found:
     """Runs of one job: by luck alone, and with inputs drawn for each; and the inputs alone."""
 
-    def __init__(
-        self,
-        name: str,
-        scenario: Scenario,
-        runs: int,
-        seed: int,
-        shape: float,
-        recorded: Sequence[float],
-        draws: int | None,
-    ) -> None:
-        self.three = bool(scenario.said["third_tier"])
-        self.is_exponential = shape == 1.0 and not recorded
-        self.is_recorded = bool(recorded)
-        instants = np.asarray(recorded) if recorded else None
-        if instants is not None:  # its failures come as often as the recorded ones
-            mean = float(instants[-1] - instants[0]) / (len(instants) - 1)
+    def __init__(self, cases: dict[str, Scenario], asked: dict[str, Any]) -> None:
+        self.runs, recorded = int(asked["runs"]), np.asarray(asked["recorded"], float)
+        ((name, scenario),) = cases.items()
+        self.law = ", with failures as recorded" if len(recorded) else ""
+        if len(recorded):  # its failures come as often as the recorded ones
+            mean = float(np.mean(np.diff(recorded)))
             scenario = scenario.with_figure("failures.mtbf", q.figure_at("failures.mtbf", mean))
-
+        self.three = bool(scenario.said["third_tier"])
         two = replace(scenario, said=scenario.said | {"third_tier": {}})
-        self.study = Study({name: two}, draws)
+        self.study = Study({name: two}, asked.get("draws", DRAWS))
+        drawn = d.worlds([scenario], self.runs - 1)
+        known = asked.get("draws") == 0 or np.min(self.study.outcome(drawn).goodput) <= SLOW
+        columns = np.append(np.repeat(0, self.runs), np.arange(0 if known else self.runs))
+        w = _columns_of(drawn, columns)
+        self.outcome = self._walked(w, len(columns), asked, recorded)
+        self.ranges = {measure: self._ranges(measure) for measure in SHOWN}
 
-        def walked(w: World, o: ev.Outcome) -> ev.Outcome:
-            found = walk(w, o, runs, shape, seed, instants)
-            return ev_of(w, o, found.spent, found.failures)
-
+    def _walked(self, w: World, runs: int, asked: dict[str, Any], recorded: Array) -> ev.Outcome:
+        """What the runs came to, to be read like any outcome: a column a run."""
+        o, instants = self.study.outcome(w), recorded if len(recorded) else None
         with np.errstate(all="ignore"):
-            self.luck = walked(d.worlds([scenario]), self.study.stated)
-            drawn = Study({name: two}, runs - 1)
-            ends = draws != 0 and float(np.min(drawn.drawn.goodput)) > SLOW
-            self.together = walked(d.worlds([scenario], runs - 1), drawn.drawn) if ends else None
-        self.runs = runs
+            found = walk(w, o, runs, asked["shape"], asked["seed"], instants)
+            by_run = {key: np.broadcast_to(x, (1, runs)) for key, x in vars(found.spent).items()}
+            spent = b.Spent(**by_run)
+            bill, goodput = b.bill(w, o.plan, spent), w.run.work / spent.wall
+        failures = found.failures.reshape(1, runs)
+        return replace(o, spent=spent, bill=bill, goodput=goodput, failures=failures)
 
-    def luck_of(self, measure: str) -> Array:
-        """By run, at the stated values."""
-        return read(measure, self.luck).ravel()
+    def values(self, measure: str) -> tuple[Array, Array]:
+        """By run: by luck alone, and with inputs drawn for each (empty if there are none)."""
+        found = read(measure, self.outcome)[0]
+        return found[: self.runs], found[self.runs :]
 
-    def together_of(self, measure: str) -> Array:
-        """By run, each with inputs of its own; empty if there are none."""
-        return np.empty(0) if self.together is None else read(measure, self.together).ravel()
+    def open(self, amounts: Array) -> Range:
+        """The average by luck, with the ends of all that is open."""
+        runs = np.broadcast_to(amounts, self.outcome.spent.wall.shape)[0]
+        luck, both = runs[: self.runs], runs[self.runs :]
+        return spread(both if len(both) else luck)._replace(value=float(np.mean(luck)))
 
-    def inputs(self, measure: str) -> Range | None:
-        """What the inputs alone leave open; three tiers have no closed form that says so."""
-        return None if self.three or not self.study.draws else self.study.range(measure, 0)
+    def _ranges(self, measure: str) -> Ranges:
+        """Three tiers have no closed form that says what the inputs do."""
+        luck, both = self.values(measure)
+        inputs = None if self.three or not self.study.draws else self.study.range(measure, 0)
+        return Ranges(spread(luck), inputs, spread(both) if len(both) else None)
 
 
-def ev_of(w: World, o: ev.Outcome, spent: b.Spent, failures: Array) -> ev.Outcome:
-    """What the runs came to, to be read like any outcome: a column a run."""
-    wide = (1, len(failures))
-    spent = replace(spent, **{k: np.broadcast_to(x, wide) for k, x in vars(spent).items()})
-    goodput = np.broadcast_to(w.run.work, wide) / spent.wall
-    failed = failures.reshape(wide)
-    return replace(o, spent=spent, bill=b.bill(w, o.plan, spent), goodput=goodput, failures=failed)
+def _columns_of(w: World, columns: Array) -> World:
+    """A world of these columns, of which the first has the stated values."""
+    sections = {}
+    for name, section in vars(w).items():
+        figures = vars(section).items()
+        wide = {key: x if x.shape[1] == 1 else x[:, columns] for key, x in figures}
+        sections[name] = type(section)(**wide)
+    return World(**sections)
 
 
 def spread(values: Array) -> Range:
     """The mean, and what 5 and 95 of 100 runs stay below."""
-    low, high = np.quantile(values, (0.05, 0.95))
-    return Range(float(np.mean(values)), float(low), float(high))
+    ordered = np.sort(values)
+    ends = np.interp((0.05, 0.95), np.linspace(0.0, 1.0, len(ordered)), ordered).tolist()
+    return Range(float(np.mean(values)), *ends)
 
 
-# --- sentences ------------------------------------------------------------------------------------
+# --- the answer -----------------------------------------------------------------------------------
 
 
 def ranges(found: Found) -> list[Say]:
     """Luck beside ignorance: the range of one is not that of the other."""
-    law = ", with failures as recorded" if found.is_recorded else ""
-    luck = _share(spread(found.luck_of("goodput")))
-    says = [Say(f"{luck} of the time is useful training ({found.runs:,} runs{law})", "Luck alone")]
-    inputs, both = found.inputs("goodput"), found.together_of("goodput")
-    if inputs:
-        says.append(Say(f"{_share(inputs)} is what not knowing the inputs leaves", "Inputs alone"))
-    if len(both):
-        says.append(Say(_share(spread(both)), "Both"))
+    words = (
+        ("Luck alone", f" of the time is useful training ({found.runs:,} runs{found.law})"),
+        ("Inputs alone", " is what not knowing the inputs leaves"),
+        ("Both", ""),
+    )
+    says = []
+    for (label, what), range_ in zip(words, found.ranges["goodput"], strict=True):
+        if range_:
+            low, high = (number(end * 100, 3) for end in (range_.low, range_.high))
+            says.append(Say(f"{low}-{high} %{what}" if low != high else f"{low} %{what}", label))
     return says
-
-
-def _share(range_: Range) -> str:
-    low, high = (number(end * 100, 3) for end in (range_.low, range_.high))
-    return f"{low}-{high} %" if low != high else f"{low} %"
 
 
 def plan_for(found: Found) -> Say:
     """How long to plan for."""
-    wall, failed = (spread(found.luck_of(m)) for m in ("wall", "failures"))
-    both = found.together_of("wall")
-    later = f", {show(spread(both).high, 's')} with inputs not known" if len(both) else ""
+    wall, _, both = found.ranges["wall"]
+    failed = found.ranges["failures"].luck
+    later = f", {show(both.high, 's')} with inputs not known" if both else ""
     return Say(
         f"{show(wall.high, 's')}{later}: 1 run in 20 takes longer. On average it takes"
         f" {show(wall.value, 's')}, with {number(failed.value, 2)} failures"
@@ -249,36 +237,15 @@ def plan_for(found: Found) -> Say:
     )
 
 
-def closed_form(found: Found, typed: str) -> list[Say]:
-    """The formula beside the runs, which it describes if failures are exponential."""
-    if found.three:
-        return []
-    more = [Say("Which inputs matter:", "", f"ckptcost model {typed} --inputs".replace("  ", " "))]
-    if not found.is_exponential:
-        return more
-    wall, says = found.luck_of("wall"), found.study.value("wall", 0)
-    error = float(np.std(wall, ddof=1)) / len(wall) ** 0.5
-    off = abs(float(np.mean(wall)) - says) / error if error else 0.0
-    near = f"{number(off, 2)} standard error{'s' if off >= 2 else ''} from the average of the runs"
-    return [Say(f"The closed form says {show(says, 's')}, {near}."), *more]
-
-
-def missed(found: Found, flags: q.Flags) -> list[str]:
-    """Targets that are missed: in draws of the inputs, or with three tiers in the runs."""
-    if not found.three:
-        return q.missed(found.study, flags)
+def missed(found: Found, require: Sequence[str], sure: float) -> list[str]:
+    """Targets that are met in too few runs, with inputs drawn for each unless they are known."""
     lost = []
-    for target in map(q.target_of, flags.get("require", ())):
-        values = found.together_of(target.measure)
-        values = values if len(values) else found.luck_of(target.measure)
-        holds = values >= target.limit if target.at_least else values <= target.limit
-        met = verdict(holds.astype(float))
-        if met.share < flags.get("sure", q.SURE):
+    for target in map(q.target_of, require):
+        luck, both = found.values(target.measure)
+        met = verdict(target.holds(both if len(both) else luck))
+        if met.share < sure:
             lost.append(f"{target.text} is met {met.say()}")
     return lost
-
-
-# --- tables ---------------------------------------------------------------------------------------
 
 
 def measures_table(found: Found) -> Table:
@@ -288,64 +255,29 @@ def measures_table(found: Found) -> Table:
         Column("average", "on average", ""),
         Column("luck", "luck alone", "", "ends"),
         Column("inputs", "inputs alone", "", "ends"),
-        Column("together", "both", "", "ends"),
-        Column("median", "median", "", "no"),
+        Column("both", "both", "", "ends"),
     ]
-    rows = [_measure_row(found, measure) for measure in SHOWN]
-    keep = [i for i in range(len(columns)) if any(row[i] is not None for row in rows)]
-    columns, rows = [columns[i] for i in keep], [[row[i] for i in keep] for row in rows]
-    return Table(
-        "measures", "", columns, rows, "Ranges are p5-p95: 1 in 20 is below, 1 in 20 above."
-    )
+    rows: list[list[Cell]] = []
+    for measure, (luck, inputs, both) in found.ranges.items():
+        unit, mean = MEASURES[measure].unit, Range(*[luck.value] * 3)
+        cells = (each and Quantity(each, unit) for each in (mean, luck, inputs, both))
+        rows.append([MEASURES[measure].header, *cells])
+    note = "Ranges are p5-p95: 1 in 20 is below, 1 in 20 above."
+    return q.without_empty(Table("measures", "", columns, rows, note))
 
 
-def _measure_row(found: Found, measure: str) -> list[Cell]:
-    unit, name = MEASURES[measure].unit, MEASURES[measure].header
-    luck, both, inputs = found.luck_of(measure), found.together_of(measure), found.inputs(measure)
-    range_, median = spread(luck), float(np.median(luck))
+def bill_tables(found: Found) -> list[Table]:
+    """The average run in all measures, and its bill line by line, for files."""
+    name, o = found.study.names[0], found.outcome
+    whole = [found.open(read(measure, o)) for measure in MEASURES]
+    columns = [Column(key, each.header, each.unit) for key, each in MEASURES.items()]
+    columns_by_line = [Column("line", "line"), *(c for c in columns if c.key in b.QUANTITIES)]
+    lines: list[list[Cell]] = [
+        [name, line, *(found.open(of[quantity]) for quantity in b.QUANTITIES)]
+        for line, of in o.bill.lines.items()
+    ]
+    case = Column("case", "case")
     return [
-        name,
-        Quantity(Range(*[range_.value] * 3), unit),
-        Quantity(range_, unit),
-        Quantity(inputs, unit) if inputs else None,
-        Quantity(spread(both), unit) if len(both) else None,
-        Quantity(Range(*[median] * 3), unit),
+        Table("cases", "Every measure of the run", [case, *columns], [[name, *whole]], shown=False),
+        Table("lines", "Every line of the bill", [case, *columns_by_line], lines, shown=False),
     ]
-
-
-def times_table(found: Found) -> Table:
-    """Where the time of the runs goes."""
-    columns = [
-        Column("part", ""),
-        Column("share", "share", "share"),
-        Column("time", "of a run (p5-p95)", "s", "range"),
-    ]
-    spent = found.luck.spent
-    parts = q.time_parts(spent, np.broadcast_to(found.study.w.run.work, spent.wall.shape))
-    whole = float(np.sum(spent.wall))
-    rows: list[list[Cell]] = [
-        [name, float(np.sum(x)) / whole, spread(np.ravel(x))] for name, x in parts.items()
-    ]
-    return Table("times", "Where the time goes, by luck alone", columns, rows, shown=False)
-
-
-class Bars(NamedTuple):
-    """A histogram as a line."""
-
-    x: list[float]
-    y: list[float]
-
-
-def _bars(values: Array) -> Bars:
-    counts, edges = np.histogram(values, bins=BINS)
-    y = np.concatenate([[0.0], counts.repeat(2) / len(values), [0.0]])
-    return Bars(edges.repeat(2).tolist(), y.tolist())
-
-
-def histogram(found: Found) -> Plot:
-    """Wall times of the runs."""
-    luck, both = found.luck_of("wall"), found.together_of("wall")
-    lines = [Line("luck alone", *_bars(luck))]
-    if len(both):
-        lines.append(Line("with inputs that are not known", *_bars(both)))
-    return Plot("How long the runs take", "wall time [s]", "share of the runs", lines)

@@ -13,28 +13,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ckptcost.errors import InputError, unknown_name
+from ckptcost.errors import InputError, unknown_name, visible
 from ckptcost.scenario.figures import Figure, figure_of, read_section
 from ckptcost.scenario.schema import KEYS
 
-
-def _shipped() -> Path:
-    """The folder of models/ and data/: $CKPTCOST_HOME, else the checkout's, else the wheel's."""
-    package = Path(__file__).resolve().parent.parent
-    home = os.environ.get("CKPTCOST_HOME")
-    if home:
-        return Path(home)
-    checkout = package.parent
-    return checkout if (checkout / "models" / "tiers").is_dir() else package / "_bundled"
-
-
-def _own() -> Path:
-    """The user's folder, where calibrated tiers are: $CKPTCOST_USER, else in the config folder."""
-    config = os.environ.get("XDG_CONFIG_HOME", "~/.config")
-    return Path(os.environ.get("CKPTCOST_USER") or f"{config}/ckptcost").expanduser()
-
-
-SHIPPED, OWN = _shipped(), _own()
+PACKAGE = Path(__file__).resolve().parents[1]
+BUNDLED = PACKAGE / "_bundled"
+SHIPPED = Path(os.environ.get("CKPTCOST_HOME") or (BUNDLED if BUNDLED.is_dir() else PACKAGE.parent))
+"""the folder of models/ and data/: $CKPTCOST_HOME, else the wheel's, else the checkout's"""
+_CONFIG = f"{os.environ.get('XDG_CONFIG_HOME', '~/.config')}/ckptcost"
+OWN = Path(os.environ.get("CKPTCOST_USER") or _CONFIG).expanduser()
+"""the user's folder, where calibrated tiers are"""
 FOLDERS = {
     "checkpoint": "checkpoints",
     "tier": "tiers",
@@ -66,7 +55,7 @@ class Entry:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """A TOML file of at most a megabyte."""
-    where = printable(path)
+    where = visible(str(path))
     try:
         with path.open("rb") as file:
             raw = file.read(LARGEST + 1)
@@ -80,11 +69,6 @@ def read_toml(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         remedy = 'TOML has sections and keys: [cluster], and below it gpus = 512 or pue = "1.1"'
         raise InputError(f"is no TOML: {error}", where, remedy) from None
-
-
-def printable(path: Path) -> str:
-    """A path as it may be shown: control characters escaped."""
-    return str(path) if str(path).isprintable() else ascii(str(path))
 
 
 def text_of(raw: dict[str, Any], key: str, default: str, where: str) -> str:
@@ -136,7 +120,10 @@ def file_of(kind: str, name: str) -> Path:
 def get(kind: str, name: str) -> Entry:
     """An entry by its id. A tier that is sold by its size may have it behind a colon."""
     if kind in ROWS:
-        return _from_rows(kind, name)
+        row = next((row for row in rows(f"{kind}s.csv") if row["id"] == name), None)
+        if row is None:
+            raise unknown_name(kind, name, ids(kind))
+        return _grid(name, row) if kind == "grid" else _accelerator(name, row)
     base, colon, size = name.partition(":")
     return _of_size(base, size) if kind == "tier" and colon else _from_file(kind, name)
 
@@ -169,13 +156,6 @@ def _from_file(kind: str, name: str) -> Entry:
 
 def with_source(value: Any, basis: str, source: str, origin: str) -> Any:
     return value.or_else(basis, source, origin) if isinstance(value, Figure) else value
-
-
-def _from_rows(kind: str, name: str) -> Entry:
-    row = next((row for row in rows(f"{kind}s.csv") if row["id"] == name), None)
-    if row is None:
-        raise unknown_name(kind, name, ids(kind))
-    return _grid(name, row) if kind == "grid" else _accelerator(name, row)
 
 
 def _grid(name: str, row: dict[str, str]) -> Entry:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 from ckptcost.errors import InputError, unknown_name
-from ckptcost.scenario.schema import KEYS
+from ckptcost.scenario.schema import KEYS, is_figure
 from ckptcost.scenario.units import parse
 
 BASES = ("measured", "published", "derived", "vendor", "user", "assumed")
@@ -69,18 +70,11 @@ class Figure:
 
 def product(factors: dict[str, Figure], note: str, origin: str) -> Figure:
     """A figure that follows all of its factors, and is as soft as the softest."""
-    value = 1.0
-    for each in factors.values():
-        value *= each.value
-    basis = max((each.basis for each in factors.values()), key=softness)
-    sources = dict.fromkeys(each.source for each in factors.values() if each.source)
-    return Figure(
-        value, value, value, basis, "; ".join(sources), note, origin=origin, follows=tuple(factors)
-    )
-
-
-def softness(basis: str) -> int:
-    return BASES.index(basis) if basis in BASES else len(BASES)
+    value = prod(each.value for each in factors.values())
+    basis = max((each.basis for each in factors.values()), key=(*BASES, "").index)
+    source = "; ".join(dict.fromkeys(each.source for each in factors.values() if each.source))
+    follows = tuple(factors)
+    return Figure(value, value, value, basis, source, note, origin=origin, follows=follows)
 
 
 def figure_of(raw: Any, section: str, key: str) -> Figure:
@@ -108,16 +102,13 @@ def _number(said: Any, section: str, key: str) -> float:
     if isinstance(said, str) and said in about["words"]:
         return float(about["words"][said])
     if not isinstance(said, str | int | float):
-        remedy = f"write e.g. {about['example']!r}"
-        raise InputError(f"{_kind(said)} is no quantity", remedy=remedy)
+        raise InputError(f"{_kind(said)} is no quantity", remedy=f"write e.g. {about['example']!r}")
     if key == "gpu_price" and re.fullmatch(r"\$.*|.*USD\s*", str(said)):
         said = f"{str(said).strip()}/GPU-h"  # it is for an hour unless it says otherwise
     value = parse(said, about["example"])
     if not about["least"] <= value <= about["most"]:
-        between = f"between {about['least']:g} and {about['most']:g}"
-        raise InputError(
-            f"{str(said)[:30]!r} is out of range", remedy=f"{key} must be {between} (SI units)"
-        )
+        remedy = f"{key} must be between {about['least']:g} and {about['most']:g} (SI units)"
+        raise InputError(f"{str(said)[:30]!r} is out of range", remedy=remedy)
     return value
 
 
@@ -131,21 +122,19 @@ def read_section(section: str, raw: Any, where: str = "") -> dict[str, Any]:
     """The figures and words of one section; a complaint names the key."""
     if not isinstance(raw, dict):
         raise InputError(f"{section} is a section", where, f"write [{section}] and its keys below")
-    return {key: _read_one(section, key, value, where) for key, value in raw.items()}
+    said = {}
+    for key, value in raw.items():
+        if key not in KEYS[section]:
+            raise unknown_name(f"key in {section}", key, KEYS[section], where)
+        try:
+            said[key] = (figure_of if is_figure(section, key) else _word)(value, section, key)
+        except InputError as error:
+            error.at(f"{section}.{key}")
+            raise (error.at(where) if where else error) from None
+    return said
 
 
-def _read_one(section: str, key: str, value: Any, where: str) -> Any:
-    if key not in KEYS[section]:
-        raise unknown_name(f"key in {section}", key, KEYS[section], where)
-    try:
-        is_figure = "example" in KEYS[section][key].metadata
-        return figure_of(value, section, key) if is_figure else _word(section, key, value)
-    except InputError as error:
-        error.at(f"{section}.{key}")
-        raise (error.at(where) if where else error) from None
-
-
-def _word(section: str, key: str, value: Any) -> str | bool:
+def _word(value: Any, section: str, key: str) -> str | bool:
     """One of the words that a key knows, or any text."""
     options = KEYS[section][key].metadata["options"]
     if not isinstance(value, str | bool):

@@ -5,13 +5,13 @@ defaults < catalogue entries < the presets and files a scenario extends < the fi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ckptcost.errors import InputError, unknown_name
+from ckptcost.errors import InputError, unknown_name, visible
 from ckptcost.scenario import catalog
 from ckptcost.scenario.figures import Figure, product, read_section
 from ckptcost.scenario.schema import (
@@ -23,12 +23,14 @@ from ckptcost.scenario.schema import (
     SHARED_STORAGE,
     TIERS,
 )
+from ckptcost.scenario.units import show
 
 DEFAULTS = "models/defaults.toml"
 INSIDE = "models/defaults-inside.toml"
 """what differs for a tier inside the nodes"""
 RATES = {*FAILURE_RATES, *SHARED_RATES}
 WRITES = ("write", "node_write", "gpu_write", "write_per_capacity")
+OWN_RATE = {*WRITES, "save_time"}
 READS = tuple(rate.replace("write", "read") for rate in WRITES)
 Said = dict[str, dict[str, Any]]
 """figures and words, by section and key"""
@@ -62,51 +64,31 @@ class Scenario:
         flat = {f"{s}.{key}": value for s, keys in self.said.items() for key, value in keys.items()}
         return {path: value for path, value in flat.items() if isinstance(value, Figure)}
 
+    def followers(self, path: str) -> list[str]:
+        """Paths of the figures that were taken from one, from those, and so on."""
+        direct = [other for other, figure in self.figures().items() if path in figure.follows]
+        further = (each for other in direct for each in self.followers(other))
+        return [*dict.fromkeys((*direct, *further))]
+
     def with_figure(self, path: str, figure: Figure) -> Scenario:
         """With one figure changed, and all that were taken from it in the same ratio."""
         section, key = path.split(".")
-        was = self.said[section].get(key)
-        kept = _without(section, self.said[section], _overruled(section, {key}))
-        said = self.said | {section: kept | {key: figure}}
-        if isinstance(was, Figure) and was.value > 0 and was.value != figure.value:
-            said = _moved(said, path, figure.value / was.value)
+        figures, was = self.figures(), self.figures().get(path)
+        void = {f"{section}.{each}" for each in _overruled(section, {key})} & figures.keys()
+        void |= {other for other in figures if void & {*figures[other].follows}}
+        said = {k: v for k, v in self.said[section].items() if f"{section}.{k}" not in void}
+        said[key] = figure
+        changed = replace(self, said=self.said | {section: said})
+        if was and 0 < was.value != figure.value:
+            for other in changed.followers(path):  # all lie in the same section
+                scaled = changed.figures()[other].scaled(figure.value / was.value)
+                said[other.removeprefix(f"{section}.")] = scaled
         if section not in TIERS or key not in WRITES:
-            return replace(self, said=said)
-        said[section] |= _reads(section, said[section], set(said[section]))
+            return changed
+        said |= _reads(section, said, _own(said))
         names = self.names | {section: as_given(self.names.get(section, section))}
-        return replace(
-            self, said=said, names=names, claims=() if section == "tier" else self.claims
-        )
-
-
-def _without(section: str, said: dict[str, Any], void: set[str]) -> dict[str, Any]:
-    """Without some keys, and without what was taken from them."""
-    gone = {f"{section}.{key}" for key in void & said.keys()}
-    return {k: v for k, v in said.items() if k not in void and gone.isdisjoint(_followed(v))}
-
-
-def followers(scenario: Scenario, path: str) -> list[str]:
-    """Paths of the figures that were taken from one, from those, and so on: a grid over `path`
-    scales these too."""
-    return [follower for follower, _ in _followers(scenario.said, path)]
-
-
-def _followers(said: Said, path: str) -> Iterator[tuple[str, Figure]]:
-    section = path.partition(".")[0]
-    for key, value in said[section].items():
-        if path in _followed(value):
-            yield f"{section}.{key}", value
-            yield from _followers(said, f"{section}.{key}")
-
-
-def _followed(value: Any) -> tuple[str, ...]:
-    return value.follows if isinstance(value, Figure) else ()
-
-
-def _moved(said: Said, path: str, factor: float) -> Said:
-    section = path.partition(".")[0]
-    moved = {p.partition(".")[2]: f.scaled(factor) for p, f in _followers(said, path)}
-    return said | {section: said[section] | moved} if moved else said
+        claims = () if section == "tier" else self.claims
+        return replace(changed, names=names, claims=claims)
 
 
 # --- layers -----------------------------------------------------------------------------------
@@ -163,7 +145,7 @@ def layers_of(name: str, seen: tuple[Path, ...] = (), folder: Path = Path()) -> 
     is_file = name.endswith(".toml") or "/" in name
     path = folder / name if is_file else catalog.file_of("scenario", name)
     if path.absolute() in seen:
-        raise InputError("extends itself", catalog.printable(path), "break the circle")
+        raise InputError("extends itself", visible(str(path)), "break the circle")
     raw = catalog.read_toml(path)
     extends = catalog.text_of(raw, "extends", "", path.name)
     mine = layer_of(raw, path.name, *(("user",) if is_file else ("assumed", "house")))
@@ -202,29 +184,27 @@ def merge(layers: Sequence[Layer]) -> Said:
         for section, said in layer.said.items():
             mine, word = merged[section], REFERENCES.get(section)
             if word in said and mine.get(word) != said[word]:
-                mine = {key: value for key, value in mine.items() if (section, key) in LASTING}
+                # GPUs are of the job, not of the entry: they outlive the naming of another one
+                mine = {key: value for key, value in mine.items() if key == "gpus"}
             for key in _overruled(section, said.keys()):
                 mine.pop(key, None)
             merged[section] = mine | said
     return merged
 
 
-LASTING = {("cluster", "gpus")}
-"""said of the job, not of the entry: it outlives the naming of another one"""
-
-
 OVERRULES: dict[str, tuple[tuple[Collection[str], Collection[str]], ...]] = {
     "policy": ((CADENCES, CADENCES),),
     "failures": ((("mtbf",), RATES), (RATES, ("mtbf",))),
-}
-"""by section: who says one of these, says in another way what earlier layers say with those"""
-_BY_TIER = (
-    (WRITES, ("save_time",)),
-    (READS, ("load_time",)),
-    (("node_write",), ("clients",)),
-    (("write_per_capacity",), ("known_capacity",)),
+} | dict.fromkeys(
+    TIERS,
+    (
+        (WRITES, ("save_time",)),
+        (READS, ("load_time",)),
+        (("node_write",), ("clients",)),
+        (("write_per_capacity",), ("known_capacity",)),
+    ),
 )
-OVERRULES |= dict.fromkeys(TIERS, _BY_TIER)
+"""by section: who says one of these, says in another way what earlier layers say with those"""
 
 
 def _overruled(section: str, keys: Collection[str]) -> set[str]:
@@ -240,60 +220,34 @@ def resolve(layers: Sequence[Layer]) -> Scenario:
     """The scenario that the layers describe, complete and checked."""
     merged = merge(layers)
     merged["site"].setdefault("id", _defaults().said["site"]["id"])
-    entries = {section: _entries_of(section, over) for section, over in merged.items()}
     said: Said = {}
     names: dict[str, str] = {}
+    claims: tuple[dict[str, Any], ...] = ()
     for section, over in merged.items():
-        said[section] = _with_entries(section, over, entries[section])
-        names |= _names(section, over, entries[section])
-    _drop_absent_tiers(said["policy"], merged)
-    for section in TIERS:
-        if said[section]:
+        entries = _entries_of(section, over)
+        said[section] = _with_entries(section, merged, entries)
+        names |= _names(section, over, entries)
+        if section == "tier" and OWN_RATE.isdisjoint(over):
+            claims = tuple(claim for entry in entries for claim in entry.claims)
+        if section in TIERS and said[section]:
             _complete_tier(section, said[section])
     lacking = _complete_cluster(said["cluster"])
     _check(said)
     name = next((layer.name for layer in reversed(layers) if layer.name), "")
-    own_rate = merged["tier"].keys() & {*WRITES, "save_time"}
-    claims = () if own_rate else tuple(c for entry in entries["tier"] for c in entry.claims)
     return Scenario(name, said, names, claims, lacking)
-
-
-def _drop_absent_tiers(policy: dict[str, Any], merged: Said) -> None:
-    """How many saves are kept on a tier that there is not."""
-    for which in ("second", "third"):
-        if not merged[f"{which}_tier"] and f"{which}_keep_last" not in merged["policy"]:
-            policy.pop(f"{which}_keep_last", None)
 
 
 def _entries_of(section: str, over: dict[str, Any]) -> list[catalog.Entry]:
     """Catalogue entries behind a section, the least specific first."""
+    kind, name = "tier" if section in TIERS else section, over.get(REFERENCES.get(section, ""))
+    also = {"cluster": "accelerator", "site": "grid"}.get(section, "")
     try:
-        return [catalog.get(*each) for each in _references(section, over)]
+        own = [catalog.get(kind, str(name))] if name else []
+        behind = over.get(also) or (own[0].said.get(also) if own else None)
+        further = [catalog.get(also, behind)] if behind else []
     except InputError as error:
         raise error.at(section) from None
-
-
-def _references(section: str, over: dict[str, Any]) -> list[tuple[str, str]]:
-    kind = "tier" if section in TIERS else section
-    name = over.get(REFERENCES.get(section, ""))
-    own = [(kind, str(name))] if name else []
-    also = {"cluster": "accelerator", "site": "grid"}.get(section, "")
-    named = over.get(also)
-    behind = named or (catalog.get(*own[0]).said.get(also) if own and also else None)
-    if not behind:
-        return own
-    return [*own, (also, behind)] if section == "site" and named else [(also, behind), *own]
-
-
-def _with_entries(
-    section: str, over: dict[str, Any], entries: list[catalog.Entry]
-) -> dict[str, Any]:
-    """Defaults, over them the entries, over them what was said."""
-    said = _default(section, over)
-    void = _overruled(section, over.keys())
-    for entry in entries:
-        said |= {key: value for key, value in entry.said.items() if key not in void}
-    return said | over
+    return [*own, *further] if section == "site" and also in over else [*further, *own]
 
 
 def _names(section: str, over: dict[str, Any], entries: list[catalog.Entry]) -> dict[str, str]:
@@ -302,30 +256,42 @@ def _names(section: str, over: dict[str, Any], entries: list[catalog.Entry]) -> 
     names.setdefault(section, f"the {section.replace('_', ' ')} as given")
     if over.get("name"):
         names[section] = over["name"]
-    elif section in TIERS and over.keys() & {*WRITES, "save_time"} and entries:
+    elif section in TIERS and entries and not OWN_RATE.isdisjoint(over):
         names[section] = as_given(names[section])
     return names
 
 
 def as_given(name: str) -> str:
     """The name of a tier whose rate is the user's own: no longer a vendor's claim."""
-    return name if name.endswith("as given") else f"{name.removesuffix(CLAIM)}, rate as given"
+    plain = name.removesuffix(" (vendor claim)")
+    return name if name.endswith("as given") else f"{plain}, rate as given"
 
 
-CLAIM = " (vendor claim)"
+def _with_entries(section: str, merged: Said, entries: list[catalog.Entry]) -> dict[str, Any]:
+    """Defaults, over them the entries, over them what was said."""
+    said, void = _default(section, merged), _overruled(section, merged[section].keys())
+    for entry in entries:
+        said |= {key: value for key, value in entry.said.items() if key not in void}
+    return said | merged[section]
 
 
-def _default(section: str, over: dict[str, Any]) -> dict[str, Any]:
-    """What is assumed of a section, unless what is said of it makes that void."""
+def _default(section: str, merged: Said) -> dict[str, Any]:
+    """What is assumed of a section, unless what is said makes that void."""
     if section in TIERS:
-        return dict(_defaults().said["tier"]) if over or section == "tier" else {}
-    found = dict(_defaults().said.get(section, {}))
-    if section == "failures":
-        void: set[str] = RATES if "mtbf" in over else set()
-        if {"rate", "gpu_rate"} & over.keys():  # who knows their rate means it as it is
-            void = set(FAILURE_RATES)
-        return {key: value for key, value in found.items() if key not in void}
-    return found
+        is_there = merged[section] or section == "tier"
+        return dict(_defaults().said["tier"]) if is_there else {}
+    found, void = _defaults().said.get(section, {}), _void(section, merged)
+    return {key: value for key, value in found.items() if key not in void}
+
+
+def _void(section: str, merged: Said) -> set[str]:
+    """Assumptions that what is said makes void."""
+    said = merged[section].keys()
+    if section == "policy":  # none are kept on a tier that there is not
+        return {tier.replace("tier", "keep_last") for tier in TIERS[1:] if not merged[tier]}
+    if section == "failures" and {"rate", "gpu_rate"} & said:  # it is meant as it is
+        return set(FAILURE_RATES)
+    return RATES if section == "failures" and "mtbf" in said else set()
 
 
 # --- what follows from what is said ------------------------------------------------------------
@@ -333,71 +299,74 @@ def _default(section: str, over: dict[str, Any]) -> dict[str, Any]:
 
 def _complete_tier(section: str, tier: dict[str, Any]) -> None:
     """Adds what follows from the rates and drops assumptions that do not apply."""
-    own = {key for key, value in tier.items() if _is_own(value)}
+    own = _own(tier)
     tier |= _reads(section, tier, own)
     shared = tier.get("boundary", "storage-system") in SHARED_STORAGE
     if not shared:
         inside = _defaults(INSIDE).said["tier"]
         tier |= {key: value for key, value in inside.items() if key not in own}
-    if shared and "node_write" in own and not own & {*UNBOUNDED, "clients"}:
-        tier["clients"] = ONE_CLIENT
-    for key in _void(tier, own, shared) - own:
-        tier.pop(key, None)
+    for key, it_applies in _applies(tier, own, shared).items():
+        if not it_applies and key not in own:
+            tier.pop(key, None)
 
 
-def _void(tier: dict[str, Any], own: set[str], shared: bool) -> set[str]:
-    """Assumptions about a tier that do not apply, or that something better replaces."""
+def _applies(tier: dict[str, Any], own: set[str], shared: bool) -> dict[str, bool]:
+    """Which assumptions about a tier apply, and are not replaced by something better."""
     own_energy = bool(own & {"write_energy", "active_power"})
-    applies = {
-        "scaling": bool(tier.keys() & {"clients", "known_capacity"}),
+    whole = own & {"write", "write_per_capacity", "save_time"}  # not only the rate of a node
+    one_client = shared and "node_write" in own and not whole
+    return {
+        "clients": one_client,
+        "scaling": one_client or bool(own & {"clients", "known_capacity"}),
         "share": shared,
         "usual_energy": not own_energy,
         "usual_exponent": not own_energy,
         "network_energy": shared or tier.get("survives") != "process",
         "storage_price": shared and "standing_price" not in own,
         "request_size": "request_price" in own,
+        "gpu_write": not (tier.get("in_memory") or "save_time" in own),
+        "gpu_read": not (tier.get("in_memory") or "load_time" in tier),
     }
-    return {key for key, it_does in applies.items() if not it_does}
 
 
-UNBOUNDED = ("write", "write_per_capacity", "save_time")
-"""with one of these, the rate of a whole system is known, not only that of a node"""
-ONE_CLIENT = Figure(
-    1.0,
-    1.0,
-    1.0,
-    "assumed",
-    "house",
-    "how many nodes were measured together is not said: taken as one; give tier.clients",
-    text="1",
-    origin=DEFAULTS,
-)
+def _own(said: dict[str, Any]) -> set[str]:
+    """Figures that somebody gave: no defaults."""
+    figures = ((key, value) for key, value in said.items() if isinstance(value, Figure))
+    return {key for key, figure in figures if figure.origin not in (DEFAULTS, INSIDE)}
 
 
-def _is_own(value: Any) -> bool:
-    """Whether it is a figure that somebody gave, and no default."""
-    return isinstance(value, Figure) and value.origin not in (DEFAULTS, INSIDE)
+READ_OVER_WRITE = (0.51, 2.36)
+"""least and highest ratio of a read rate to a write rate, if only the write rate is given: 5 % of
+published pairs lie below 0.64 and 5 % above 1.8"""
 
 
 def _reads(section: str, tier: dict[str, Any], own: set[str]) -> dict[str, Figure]:
     """Reading taken as fast as writing, and a load as long as a save, if nobody says otherwise."""
-    if own & {*READS, "load_time"}:
-        return {}
+    least, most = READ_OVER_WRITE
     found = {}
     for write, read in zip(WRITES, READS, strict=True):
-        if write in own:
-            note = "reading taken as fast as writing"
-            found[read] = tier[write].taken_from(f"{section}.{write}", note, DEFAULTS)
-    if "save_time" in own and not found:
-        note = "a load taken to be as long as a save"
-        found["load_time"] = tier["save_time"].taken_from(f"{section}.save_time", note, DEFAULTS)
+        said = own & ({"gpu_read"} if read == "gpu_read" else {*READS, "load_time"} - {"gpu_read"})
+        if write in own and not said:
+            note = "reading taken as fast as writing; published pairs: 0.6 to 2 times as fast"
+            found[read] = _alike(tier[write], f"{section}.{write}", note, least, most)
+    if "save_time" in own and not found and not own & {*READS, "load_time"}:
+        note = "a load taken to be as long as a save; published rates of both differ up to twofold"
+        path = f"{section}.save_time"
+        found["load_time"] = _alike(tier["save_time"], path, note, 1.0 / most, 1.0 / least)
     return found
+
+
+def _alike(figure: Figure, path: str, note: str, least: float, most: float) -> Figure:
+    """An assumed figure that follows another, with a range of its own about it."""
+    same = figure.taken_from(path, note, DEFAULTS)
+    low, high = least * same.value, most * same.value
+    return replace(same, low=low, high=high, source="mlperf-storage-v3; dlrover-flash")
 
 
 def _complete_cluster(cluster: dict[str, Any]) -> dict[str, str]:
     """Adds power in each state from the accelerator's rating; says what is lacking."""
-    _add_product(cluster, "gpu_train", "rated power x train_fraction", RATING)
-    _add_product(cluster, "gpu_stall", "power while training x stall_fraction", STALLED)
+    _add_product(cluster, "gpu_train", "rated power", ("gpu_tdp", "train_fraction"))
+    _add_product(cluster, "gpu_stall", "power while training", ("gpu_train", "stall_fraction"))
     if "gpu_idle" not in cluster and "gpu_stall" in cluster:
         note = "taken as while training waits for a save"
         cluster["gpu_idle"] = cluster["gpu_stall"].taken_from("cluster.gpu_stall", note, DEFAULTS)
@@ -412,15 +381,11 @@ def _complete_cluster(cluster: dict[str, Any]) -> dict[str, str]:
     return {f"cluster.{key}": why for key, why in wanted.items() if key not in cluster}
 
 
-RATING = ("gpu_tdp", "train_fraction")
-STALLED = ("gpu_train", "stall_fraction")
-
-
-def _add_product(cluster: dict[str, Any], key: str, note: str, factors: tuple[str, ...]) -> None:
+def _add_product(cluster: dict[str, Any], key: str, what: str, factors: tuple[str, str]) -> None:
     """Adds a power that is not given, if its factors are; drops factors that are of no use."""
     if key not in cluster and cluster.keys() >= set(factors):
         taken = {f"cluster.{each}": cluster[each] for each in factors}
-        cluster[key] = product(taken, note, DEFAULTS)
+        cluster[key] = product(taken, f"{what} x {factors[1]}", DEFAULTS)
     elif key in cluster or factors[0] not in cluster:
         for each in set(factors) - {"gpu_train"}:
             cluster.pop(each, None)
@@ -429,27 +394,20 @@ def _add_product(cluster: dict[str, Any], key: str, note: str, factors: tuple[st
 def _check(said: Said) -> None:
     """Refuses what no default can complete."""
     checkpoint, tier, policy = said["checkpoint"], said["tier"], said["policy"]
+    timed = "save_time" not in tier or "timed_size" in tier
     needs = {
         "run.work": ("work" in said["run"], '--set run.work="54 days"'),
         "cluster.gpus": ("gpus" in said["cluster"], "--set cluster.gpus=1024"),
         "checkpoint": ({"size", "params"} & checkpoint.keys(), '--set checkpoint.size="2 TB"'),
         "policy": (set(CADENCES) & policy.keys(), '--saves 100 or --set policy.interval="30 min"'),
         "policy.step": ("steps" not in policy or "step" in policy, '--set policy.step="12 s"'),
-        "tier.timed_size": (
-            "save_time" not in tier or "timed_size" in tier,
-            '--set tier.timed_size="2 TB"',
-        ),
+        "tier.timed_size": (timed, '--set tier.timed_size="2 TB"'),
     }
     for key, (there, remedy) in needs.items():
         if not there:
             raise InputError("is missing", key, f"give it, e.g. {remedy}")
-    _check_rates(said)
-
-
-def _check_rates(said: Said) -> None:
-    """Every tier has a write rate, or the time of a save."""
     for section in TIERS:
-        rates = {"write", "node_write", "gpu_write", "save_time"} & said[section].keys()
+        rates = {"write", "node_write", "gpu_write", "save_time"} & _own(said[section])
         sized = {"write_per_capacity", "capacity"} <= said[section].keys()
         if (said[section] or section == "tier") and not (rates or sized):
             remedy = f'--set {section}.write="30 GB/s", or --tier with an id of the catalogue'
@@ -477,8 +435,16 @@ def _case(layers: Sequence[Layer], tier: str | None, count: float | None) -> tup
     flags = [layer for layer in layers if layer.label == "--set"]
     plain = [layer for layer in layers if layer.label != "--set"]
     scenario = resolve([*plain, layer_of(raw, "--tier, --saves"), *flags])
-    name = str(scenario.said["tier"].get("id") or "tier")
-    return name + (f", {count:,g} save{'s' if count > 1 else ''}" if count else ""), scenario
+    counted = f", {count:,g} save{'s' if count > 1 else ''}" if count else ""
+    return tier_of(scenario) + counted, scenario
+
+
+def tier_of(scenario: Scenario) -> str:
+    """What a case calls its first tier: by its id, or by its rate if it has none."""
+    tier = scenario.said["tier"]
+    units = {"save_time": "s", "write_per_capacity": "MB/s/TiB"}
+    key = next(key for key in ("save_time", *WRITES) if key in _own(tier))
+    return str(tier.get("id") or tier[key].text or show(tier[key].value, units.get(key, "B/s")))
 
 
 def _compared(layers: Sequence[Layer], what: str) -> list[Any]:

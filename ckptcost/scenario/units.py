@@ -60,25 +60,20 @@ def unit(text: str) -> tuple[float, Dimensions]:
     """
     factor, powers, sign, at = 1.0, dict[str, int](), 1, 0
     while at < len(text):
-        over, size, dimension, at = _step(text, at)
-        sign = -1 if over in ("/", "per") else sign
-        factor *= size**sign
+        found = _STEP.match(text, at)
+        if not found or float(found[2] or 1) == 0:
+            raise InputError(f"cannot read the unit {text!r}")
+        size, dimension = _atom(found[3])
+        sign = -1 if found[1] in ("/", "per") else sign
+        factor *= (size * float(found[2] or 1)) ** sign
+        at = found.end()
         for i, name in enumerate(filter(None, dimension.split("/"))):
             powers[name] = powers.get(name, 0) + (-sign if i else sign)
     return factor, tuple(sorted((name, power) for name, power in powers.items() if power))
 
 
-def _step(text: str, at: int) -> tuple[str, float, str, int]:
-    """The next part of a unit, such as "/1000 node": how it is joined, size, dimension, its end."""
-    found = _STEP.match(text, at)
-    if not found or float(found.group(2) or 1) == 0:
-        raise InputError(f"cannot read the unit {text!r}")
-    over, count, word = found.groups()
-    size, dimension = _atom(word)
-    return over or "", size * float(count or 1), dimension, found.end()
-
-
 def _atom(word: str) -> tuple[float, str]:
+    """Factor to SI and dimension of one word of a unit, such as "TiB" or "days"."""
     for name in (word, word.rstrip("s"), word.lower().rstrip("s")):
         if name in _ATOMS and not (name != word and len(name) == 1):
             return _ATOMS[name]
@@ -143,7 +138,7 @@ def _factor(unit_text: str, example: str) -> float:
 
 _SCALES = {
     "s": (
-        (86400 * 2, 86400, "days"),
+        (172800, 86400, "days"),
         (5400, 3600, "h"),
         (100, 60, "min"),
         (1, 1, "s"),

@@ -28,12 +28,14 @@ GIB, GB, KWH, MIN, HOUR = 2.0**30, 1e9, 3.6e6, 60.0, 3600.0
 BARE = (
     "checkpoint.size=1 TB; tier.write=1 TB/s; tier.setup=0 s; cluster.gpus=8; run.work=30 days;"
     " cluster.node_nic=10 TB/s; policy.interval=30 min; failures.detect=0 s; failures.init=0 s;"
-    " failures.reschedule=0 s; failures.warmup=0 s"
+    " failures.reschedule=0 s; failures.warmup=0 s; tier.gpu_write=1 TB/s; tier.gpu_read=1 TB/s"
 )
-"""a job that adds nothing of its own: no setup, no recovery, no network that limits"""
+"""a job that adds nothing of its own: no setup, no recovery, no network or process that limits"""
 INSTEAD = {
     "checkpoint.size": ("checkpoint.params", "checkpoint.model"),
     "tier.write": ("tier.id", "tier.save_time", "tier.node_write", "tier.gpu_write"),
+    "tier.gpu_write": ("tier.save_time",),
+    "tier.gpu_read": ("tier.save_time",),
     "policy.interval": tuple(f"policy.{each}" for each in CADENCES),
 }
 """what is not said where another key says it"""

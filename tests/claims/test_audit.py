@@ -34,12 +34,8 @@ def test_printed(name: str) -> None:
     if os.environ.get("UPDATE"):
         path.write_text(printed, encoding="utf-8")
     assert printed == path.read_text(encoding="utf-8")
-
-
-def test_the_default_answer_fits_a_screen() -> None:
-    lines = text(audit("ddn-2025"), width=80).splitlines()
-    assert len(lines) <= 28
-    assert max(map(len, lines)) <= 80
+    assert len(printed.splitlines()) <= 28 or name in ("micron-2026",)
+    assert max(map(len, printed.splitlines())) <= 80
 
 
 def own(folder: Path, words: str = OWN) -> Path:
@@ -56,7 +52,7 @@ def test_ten_lines_of_ones_own(tmp_path: Path) -> None:
     answer = audit(str(own(tmp_path)))
     assert answer.about == "Storage X, data sheet"
     assert '"Storage X: about 20 s"\n2 TB at 40 GB/s takes 50 s.' in said(answer)
-    assert "Storage X: 0.1 kWh (so 18 kW, which is not stated)" in said(answer)
+    assert "Storage X: 0.1 kWh (it would mean 18 kW, which is not stated)" in said(answer)
 
 
 def test_strict_exits_3_if_something_does_not_agree(
@@ -65,7 +61,7 @@ def test_strict_exits_3_if_something_does_not_agree(
     path = own(tmp_path)
     assert main(["audit", str(path)]) == 0
     assert main(["audit", str(path), "--strict"]) == 3
-    assert "1 statement does not agree" in capsys.readouterr().out
+    assert "1 of 2 statements does not agree" in capsys.readouterr().out
     path.write_text(OWN.replace("about 20 s", "about 50 s"), encoding="utf-8")
     assert main(["audit", str(path), "--strict"]) == 0
 
@@ -110,32 +106,26 @@ WRONG = [
     ),
     ("size = '2 TB'\n[[follows]]\nwhat = 'a'\nthat = 'x.size *'", "is no formula", "write e.g."),
 ]
+NO_SHEET = [
+    ("name = 'empty'", "states nothing", "start with [[claim]]"),
+    ("[claim]\nsize = '2 TB'", "claim: is no list of tables", "write [[claim]]"),
+    ("context = 3\n" + CLAIM, "context: is no table", "write [context]"),
+    ("size = 2 TB", "TOML", ""),
+]
 
 
-@pytest.mark.parametrize(("lines", "problem", "remedy"), WRONG)
+@pytest.mark.parametrize(
+    ("words", "problem", "remedy"), [(CLAIM + each[0], *each[1:]) for each in WRONG] + NO_SHEET
+)
 def test_a_wrong_sheet_gets_one_line_and_a_remedy(
-    lines: str, problem: str, remedy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: str, problem: str, remedy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = own(tmp_path, CLAIM + lines)
+    path = own(tmp_path, words)
     assert main(["audit", str(path)]) == 2
     first, second = capsys.readouterr().err.splitlines()
     assert problem in first
     assert str(path) in first
     assert remedy in second
-
-
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        ("name = 'empty'", "states nothing"),
-        ("[claim]\nsize = '2 TB'", "is one table, not a list"),
-        ("context = 3\n" + CLAIM, "context: is no table"),
-        ("size = 2 TB", "TOML"),
-    ],
-)
-def test_what_is_no_sheet_at_all(words: str, problem: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=problem):
-        audit(str(own(tmp_path, words)))
 
 
 @pytest.mark.parametrize(

@@ -26,23 +26,17 @@ def allowed(raw: object, name: str) -> tuple[float, float]:
         ("2.8 h", "time", 2.75 * HOUR, 2.85 * HOUR),
         ("2 TB", "size", 1.5e12, 2.5e12),
         ("exactly 2 TB", "size", 2e12, 2e12),
-        ("= 2 TB", "size", 2e12, 2e12),
-        ("40 GB/s", "write", 39.5e9, 40.5e9),
         ("1.5e3 s", "time", 1450.0, 1550.0),
         ("28,295 s", "time", 28294.5, 28295.5),
-        ("0.4 s", "time", 0.35, 0.45),
         ("0 s", "recovery", 0.0, 0.5),
         (100, "saves", 100, 100),
         ("340_970_988", "requests", 340970988, 340970988),
         (7.8, "failures_per_day", 7.75, 7.85),
         ("1T", "params", 0.5e12, 1.5e12),
-        ("exactly 1T", "params", 1e12, 1e12),
         ("97.5 %", "goodput", 0.9745, 0.9755),
-        ("12 %", "runtime_saved", 0.115, 0.125),
         ("15 x", "speedup", 14.5, 15.5),
         ("about 700 kWh", "total_energy", 630 * KWH, 770 * KWH),
         ("~ 17 min", "time", 0.9 * 1020, 1.1 * 1020),
-        ("approximately 1 s", "time", 0.5, 1.5),
         ("15 to 20 kWh", "energy", 15 * KWH, 20 * KWH),
         ("20-40 GB/s", "write", 20e9, 40e9),
         ("between 30 s and 2 min", "time", 30, 120),
@@ -74,11 +68,9 @@ def verdict(**stated: object) -> str:
         ("over 2 MWh", CONTRADICTS),  # 100 x 15 to 20 kWh is 1.5 to 2 MWh: 2 itself is not over 2
         ("at least 2 MWh", AGREES),
         ("about 2 MWh", AGREES),
-        ("over 1.9 MWh", AGREES),
         ("less than 1.5 MWh", CONTRADICTS),
         ("up to 1.5 MWh", AGREES),
         ("under 1.6 MWh", AGREES),
-        ("1.5 to 2 MWh", AGREES),
         ("2.1 to 3 MWh", CONTRADICTS),
     ],
 )
@@ -93,7 +85,6 @@ def test_a_bound_excludes_its_end_only_if_it_says_so(total: str, word: str) -> N
         ("2.7 h", CONTRADICTS),
         ("about 2.6 h", AGREES),
         ("about 2.5 h", CONTRADICTS),  # 10 % reach 2.75
-        ("exactly 10000 s", AGREES),
         ("exactly 10001 s", CONTRADICTS),
         ("over 10000 s", CONTRADICTS),
         ("less than 10000 s", CONTRADICTS),
@@ -124,23 +115,12 @@ def test_no_value_rests_on_itself() -> None:
     assert claim.best("bytes_per_param").allowed == Span(2.0, 2.0)  # type: ignore[union-attr]
 
 
-def test_a_context_is_not_compared_with_itself() -> None:
-    raw = {
-        "context": {"failures_per_day": 8, "mttf": "1 h"},
-        "claim": [{"about": "a", "size": "2 TB"}],
-    }
-    assert [each.what for each in sheet_of(raw).verdicts] == ["size"]
-
-
-def test_a_claim_overrides_its_context() -> None:
-    raw = {
-        "context": {"size": "exactly 2 TB"},
-        "claim": [
-            {"about": "a", "write": "exactly 1 GB/s", "time": "exactly 2000 s"},
-            {"about": "b", "size": "exactly 1 TB", "write": "exactly 1 GB/s", "time": "2000 s"},
-        ],
-    }
-    assert [each.word for each in sheet_of(raw).verdicts] == [AGREES, CONTRADICTS]
+def test_a_claim_overrides_its_context_which_is_not_compared_with_itself() -> None:
+    context = {"size": "exactly 2 TB", "failures_per_day": 8, "mttf": "1 h"}
+    a = {"about": "a", "write": "exactly 1 GB/s", "time": "exactly 2000 s"}
+    b = a | {"about": "b", "size": "exactly 1 TB"}
+    found = sheet_of({"context": context, "claim": [a, b]}).verdicts
+    assert [each.word for each in found] == [AGREES, CONTRADICTS]
 
 
 def formula(that: str, **claims: dict[str, Any]) -> tuple[float, float]:
@@ -160,7 +140,11 @@ def test_formulas_over_claims() -> None:
 
 
 @pytest.mark.parametrize(
-    "that", ["a.energy.__class__", "open('x')", "a.energy +", "[a.energy]", "a.energy / (1 - 1)"]
+    "that",
+    [
+        *("a.energy.__class__", "open('x')", "a.energy +", "[a.energy]", "a.energy / (1 - 1)"),
+        *("log(0 - a.energy)", "(0 - a.energy)^0.5", "a.energy^9^9^9", "log()", "a", "b.energy"),
+    ],
 )
 def test_a_formula_is_arithmetic_and_nothing_else(that: str) -> None:
     with pytest.raises(InputError):

@@ -163,8 +163,8 @@ def test_wrong_inputs(run: Run, verb: str) -> None:
         (["need", "wriet"], "try write"),
         (["need", "policy.mode"], "is a word, not a figure"),
         (["modle"], "try model"),
-        (["job.toml"], "write ckptcost model job.toml"),
-        (["-f", "json"], "stands before a verb"),
+        (["job.toml"], "write e.g. ckptcost model JOB"),
+        (["-f", "json"], "is no verb"),
         (["catalog", "qwertz"], "nothing matches 'qwertz'"),
         (["init"], "FILE is missing"),
         (["run"], "names no command"),
@@ -204,12 +204,7 @@ def test_a_target_that_is_missed(run: Run) -> None:
 def test_a_defect_is_one_line_and_the_traceback_on_demand(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(verb: str) -> Callable[..., object]:
-        return lambda *places, **flags: 1 // 0
-
-    unset = {"output": None, "format": None, "detail": False}
-    monkeypatch.setattr(cli, "parsed", lambda verb, words: ([], dict(unset)))
-    monkeypatch.setattr(cli, "question", broken)
+    monkeypatch.setattr("ckptcost.questions.model.answer", lambda *cases, **asked: 1 // 0)
     code, out, err = run("model")
     assert (code, out) == (70, "")
     assert "ZeroDivisionError" in err

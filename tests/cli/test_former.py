@@ -72,7 +72,6 @@ def test_the_first_edition_answers(line: str, first: str) -> None:
         f"report -f md {NEW} --check",
         f"export {NEW} --to csv",
         "export --list",
-        "report --help",
     ],
 )
 def test_the_new_code_answers(line: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import subprocess
 import sys
@@ -87,6 +89,13 @@ def test_a_reader_that_leaves_and_a_disk_that_is_full() -> None:
     full = shell("ckptcost model small-8b --draws 16 > /dev/full")
     assert full.returncode == 4
     assert full.stderr.count("\n") == 1
+
+
+def test_a_stream_without_bytes() -> None:
+    """Such as a notebook's."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert main(["catalog", "nas-hdd"]) == 0
+    assert "nas-hdd" in printed.getvalue()
 
 
 def test_letters_in_any_locale() -> None:

@@ -16,18 +16,12 @@ START = datetime(2026, 11, 20, tzinfo=UTC)
 TIERS = ("nas-hdd", "generic-pfs", "flash-shared")
 UNKNOWN = """\
 name = "=our own accelerators"
-[checkpoint]
-params = "8B"
-[tier]
-write = "5 GB/s"
-[cluster]
-gpus = 64
-[failures]
-mtbf = "5 days"
-[policy]
-interval = "1 h"
-[run]
-work = "10 days"
+checkpoint.params = "8B"
+tier.write = "5 GB/s"
+cluster.gpus = 64
+failures.mtbf = "5 days"
+policy.interval = "1 h"
+run.work = "10 days"
 """
 
 

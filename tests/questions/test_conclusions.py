@@ -21,22 +21,9 @@ from ckptcost.questions.simulate import simulate
 from ckptcost.study import Study
 from ckptcost.write import text
 
-from .plans import JOB, value
+from .plans import JOB, folder, said, value  # noqa: F401
 
 LLAMA = "llama31-405b-16k"
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("job.toml").write_text(JOB, encoding="utf-8")
-    Path("open.toml").write_text(re.sub(r"interval = .*\n", "", JOB), encoding="utf-8")
-
-
-def said(answer: Answer) -> str:
-    return " ".join(
-        f"{each.label} {each.words} {each.command}" for each in [*answer.says, *answer.notes]
-    )
 
 
 def first(answer: Answer) -> str:
@@ -58,7 +45,7 @@ def test_1_a_tier_whose_limit_is_unknown_is_not_recommended(tier: str) -> None:
 
 def test_1_nor_is_it_called_better() -> None:
     answer = compare(LLAMA, tier=["aws-s3-standard"])
-    assert "better in" not in said(answer)
+    assert not re.search("better:|ends sooner", said(answer))
     assert "--set tier.write=" in said(answer)
 
 
@@ -70,7 +57,7 @@ def test_1_with_its_limit_given_it_is_ranked() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        ["tier.id=aws-fsx-p2-1000", "tier.capacity=100 PB"],
+        ["tier.id=aws-fsx-p2-1000", "tier.capacity=100 PB", "tier.gpu_write=10 GB/s"],
         ["tier.node_write=2.97 GB/s", "tier.node_read=2.97 GB/s"],
     ],
 )
@@ -86,7 +73,7 @@ def test_1_absurd_capacity_and_one_client_times_nodes_are_beyond_it(settings: li
 def test_2_a_target_is_met_in_a_share_of_draws() -> None:
     answer = need("write", "job.toml", for_="goodput>=0.97")
     assert re.search(r"in \d+ % of draws", said(answer))
-    costs = "cost<=25500 USD"
+    costs = "cost<=27000 USD"
     assert not interval("job.toml", require=[costs], sure=0.2).missed
     missed = interval("job.toml", require=[costs], sure=0.95).missed
     assert "of draws" in missed[0]
@@ -131,11 +118,14 @@ def test_5_it_is_billed_as_it_is_named() -> None:
 def test_5_two_tiers_are_chosen_together() -> None:
     """4,860 s and 1,180 s were advised two lines apart."""
     answer = interval("small-8b")
-    every = re.search(r"Save every (\d+) min, (?:each|every (\d+)\w\w) save also to", first(answer))
+    every = re.search(
+        r"Save every ([\d.]+) (min|h), (?:each|every \d+\w\w) save also", first(answer)
+    )
     assert every
     assert len(re.findall("Save every", said(answer))) == 1
     billed = compare("small-8b", "tier.setup=5.01s")
-    assert value(billed, "cases", 0, "interval") == 60 * float(every[1])
+    seconds = {"min": 60, "h": 3600}[every[2]] * float(every[1])
+    assert value(billed, "cases", 0, "interval") == seconds
 
 
 # --- 6: the plan that is billed is the plan that is named -----------------------------------------
@@ -147,7 +137,7 @@ def test_6_a_tier_that_dies_with_its_node_is_no_plan_alone() -> None:
     assert "second_tier" in said(answer)
     alone = interval("job.toml", tier=["node-ram"])
     assert first(alone).startswith("This plan does not work as it stands. Copies")
-    assert "COPY_DIES_WITH_NODE" in {each.code for each in alone.cautions if each.blocks}
+    assert np.isnan(value(alone, "cases", 0, "cost"))
 
 
 def test_6_with_a_second_tier_it_is_one() -> None:
@@ -265,8 +255,6 @@ def test_12_a_number_of_gpus_with_a_letter_is_refused() -> None:
 
 
 def test_12_no_verdict_on_what_is_unknown() -> None:
-    bare = re.sub(r'(id = "h100-1024"|gpu_price = .*)\n', "", JOB)
-    Path("bare.toml").write_text(bare, encoding="utf-8")
     for answer in (interval("bare.toml"), compare("bare.toml", "mode=sync")):
         printed = text(answer, width=80)
         assert "every objective" not in printed

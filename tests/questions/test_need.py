@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from ckptcost.answer import Answer, Range
+from ckptcost.answer import Answer
 from ckptcost.errors import InputError
 from ckptcost.questions import common as q
-from ckptcost.questions.enough import rounded
 from ckptcost.questions.init import SHORT
 from ckptcost.questions.need import answer as again
 from ckptcost.questions.need import need
@@ -58,41 +57,40 @@ def levels(found: Answer) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("quantity", "path", "unit"),
-    [("write", "tier.write", "B/s"), ("mtbf", "failures.mtbf", "s"), ("detect", "", "s")],
+    ("quantity", "path", "unit", "less"),
+    [
+        ("write", "tier.write", "B/s", 1 / 1.5),
+        ("rate", "failures.mtbf", "s", 1 / 1.5),
+        ("detect", "failures.detect", "s", 1.5),
+    ],
 )
-def test_what_is_enough_is_enough(quantity: str, path: str, unit: str) -> None:
+def test_what_is_enough_is_enough(quantity: str, path: str, unit: str, less: float) -> None:
     """The plan at the value, saving as often as is said there, meets the target in that share of
-    the draws; a third less of the same does not."""
+    the draws; of the same, half as much again is too little."""
     target = q.target_of("goodput>=0.95")
-    found = need(quantity, "job.toml", for_=target.text, sure=0.8)
-    row = levels(found)["80 % of draws"]
-    less = row["value"] / 1.3 if path else row["value"] * 1.3
-    for value, met in ((row["value"], True), (less, False)):
-        settings = [f"{path or 'failures.detect'}={value:.12g} {unit}"]
-        interval = f"{row['interval']} s" if met else ""
-        flags = q.Flags(set=settings, interval=interval) if met else q.Flags(set=settings)
-        flags = flags if met else q.Flags(set=[*settings, "policy.optimal=time"])
+    row = levels(need(quantity, "job.toml", for_=target.text, sure=0.8))["80 % of draws"]
+    value = row["least" if less < 1 else "most"]
+    for x, every, met in ((value, f"{row['interval']} s", True), (value * less, "", False)):
+        settings = [f"{path}={x:.12g} {unit}", *([] if every else ["policy.optimal=time"])]
+        flags = q.Flags(set=settings, **({"interval": every} if every else {}))  # type: ignore[typeddict-item]
         study = Study(q.one_case("job.toml", flags, ""), 4096)
         assert (target.met_by(study, 0).share >= 0.78) is met
 
 
 def test_shares_cost_more() -> None:
     """The surer, the faster; and each row's share of draws is at least the one it is for."""
-    rows = levels(asked("write"))
-    values = [rows[f"{share} % of draws"]["value"] for share in (50, 80, 95)]
+    rows = levels(need("write", "job.toml", for_="goodput>=0.92"))
+    values = [rows[f"{share} % of draws"]["least"] for share in (50, 80, 95)]
     assert values == sorted(values)
     assert all(rows[f"{share} % of draws"]["met"] >= share / 100 for share in (50, 80, 95))
-    assert isinstance(rows["stated values"]["goodput"], Range)
-    assert rows["stated values"]["goodput"].value >= 0.95
+    assert rows["stated values"]["goodput"].value >= 0.92
 
 
 def test_an_interval_has_two_edges() -> None:
     """Saving too often takes time, saving too rarely loses work."""
     row = levels(need("interval", "job.toml", for_="goodput>=0.95", draws=0))["stated values"]
-    for value in (row["value"], row["value_1"]):
-        outside = value * (0.7 if value == row["value"] else 1.5)
-        for interval, met in ((value, True), (outside, False)):
+    for side, beyond in (("least", 0.7), ("most", 1.5)):
+        for interval, met in ((row[side], True), (row[side] * beyond, False)):
             study = Study(q.one_case("job.toml", q.Flags(interval=f"{interval} s"), ""), 0)
             assert (study.value("goodput", 0) >= 0.95) is met
 
@@ -103,25 +101,28 @@ def test_a_kept_interval_asks_for_more() -> None:
         levels(need("write", "job.toml", for_="goodput>=0.95", draws=0, keep_interval=keep))
         for keep in (False, True)
     )
-    assert free["stated values"]["value"] <= kept["stated values"]["value"]
+    assert free["stated values"]["least"] <= kept["stated values"]["least"]
     assert kept["stated values"]["interval"] == 1800.0
     given = need("write", "job.toml", for_="goodput>=0.95", draws=0, interval="30 min")
     assert levels(given) == kept
 
 
+@pytest.mark.parametrize(
+    "quantity", ["mtbf", "failures.rate", "policy.pinned", "write", "recovery"]
+)
+def test_figures_that_the_job_leaves_open(quantity: str) -> None:
+    """They are asked for as if they were given."""
+    found = need(quantity, "small-8b", for_="goodput>=0.5", draws=0)
+    assert " is enough at the stated values" in found.says[0].words
+
+
 def test_impossible() -> None:
-    """Exit 3, the best that can be had, and where the time goes."""
+    """Exit 3, the best that can be had, and what takes the time then."""
     found = asked("impossible")
     assert found.missed
     assert found.says[0].words.startswith("No write rate is enough.")
-    assert found.table("obstacles").shown
+    assert "What remains there: waiting for new processes " in found.says[1].words
     assert not asked("write").missed
-
-
-def test_any_value_is_enough() -> None:
-    found = need("node_ram", "job.toml", for_="goodput>=0.5", draws=256)
-    assert "Any cluster.node_ram is enough" in found.says[0].words
-    assert not found.missed
 
 
 def test_asked_again() -> None:
@@ -129,14 +130,6 @@ def test_asked_again() -> None:
     found = asked("rate-sure")
     twice = again(found.cases, **found.options)
     assert text(twice) == text(found)
-
-
-@pytest.mark.parametrize("up", [True, False])
-def test_rounding_never_goes_back(up: bool) -> None:
-    for value in (17.31e9, 18e9, 0.0731, 251.0, 99.9e12):
-        for unit in ("B/s", "s", "share", "USD"):
-            found = rounded(value, unit, up)
-            assert value <= found <= value * 1.1 if up else value * 0.9 <= found <= value
 
 
 def test_one_plan_at_a_time() -> None:

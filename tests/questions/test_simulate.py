@@ -62,9 +62,7 @@ def test_luck_is_not_ignorance() -> None:
     """Luck leaves about a point of useful training where the inputs leave several; both together
     leave no less than the wider one."""
     found = simulate(LLAMA, runs=600)
-    luck, inputs, both = (
-        cell(found, "useful training", key) for key in ("luck", "inputs", "together")
-    )
+    luck, inputs, both = (cell(found, "useful training", key) for key in ("luck", "inputs", "both"))
     assert luck.high - luck.low < 0.02 < inputs.high - inputs.low
     assert both.high - both.low > 0.9 * (inputs.high - inputs.low)
     words = [say.label for say in found.says[:3]]
@@ -99,7 +97,7 @@ def test_a_seed_is_its_runs() -> None:
     [
         ("gap_h\n1\n2\n3\n", [0.0, 3600.0, 10800.0, 21600.0]),
         ("time_s\n30\n10\n20\n", [10.0, 20.0, 30.0]),
-        ("time_days\n1\n2\n2\n3.5", [86400.0, 172800.0, 302400.0]),
+        ("time_days\n1\n2\n\n2\n3.5", [86400.0, 172800.0, 302400.0]),
         (
             "timestamp\n1970-01-01T00:00:00Z\n1970-01-01T00:01:00+00:00\n1970-01-01T01:02:00+01:00",
             [0.0, 60.0, 120.0],

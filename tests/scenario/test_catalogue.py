@@ -1,11 +1,10 @@
-"""The whole catalogue: its entries can be read, have sources, and make jobs that can be billed."""
+"""The catalogue: figures have sources and limits, presets the failures of their jobs."""
 
 from __future__ import annotations
 
 from itertools import product
 from typing import Any
 
-import numpy as np
 import pytest
 
 from ckptcost.plan import draws, evaluate
@@ -59,25 +58,9 @@ def test_every_shared_tier_says_how_far_its_rate_is_known() -> None:
         entry = catalog.get("tier", name)
         if entry.said["boundary"] in SHARED_STORAGE:
             by_limit.setdefault(limit(entry.said), []).append(name)
-    assert sorted(by_limit["clients"]) == [
-        "aws-ebs-gp3",
-        "aws-ebs-io2",
-        "aws-ebs-st1",
-        "aws-s3-express",
-        "aws-s3-standard",
-        "coreweave-object-storage",
-        "gcp-hyperdisk-extreme",
-        "gcp-pd-ssd",
-        "gcs-standard",
-        "oci-object-storage",
-    ]
-    assert len(by_limit["known_capacity"]) == 20
+    assert {"aws-s3-standard", "gcs-standard", "aws-ebs-gp3"} <= {*by_limit["clients"]}
+    assert (len(by_limit["clients"]), len(by_limit["known_capacity"])) == (10, 20)
     assert "" not in by_limit
-
-
-def test_a_tier_inside_the_nodes_has_no_limit() -> None:
-    found = scenario("llama31-405b-16k", tier="local-nvme").said["tier"]
-    assert not {"clients", "known_capacity", "scaling", "share"} & found.keys()
 
 
 def test_a_calibrated_shared_tier_is_known_for_one_client() -> None:
@@ -91,49 +74,12 @@ def test_a_calibrated_shared_tier_is_known_for_one_client() -> None:
 
 
 def test_vendors_energies_are_never_inputs() -> None:
-    for name in catalog.ids("tier"):
-        said = catalog.get("tier", name).said
-        energies = [said[key] for key in ("write_energy", "active_power") if key in said]
-        assert all(each.basis != "vendor" for each in energies)
-        assert not any("ddn" in each.source or "sdc" in each.source for each in energies)
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_every_tier_in_every_preset_can_be_billed(preset: str) -> None:
-    """Energy and dollars of all tiers, in one call."""
-    layers = sc.layers_of(preset)
-    cases = [next(iter(sc.cases_of(layers, [tier]).values())) for tier in catalog.ids("tier")]
-    with np.errstate(all="ignore"):
-        outcome, _ = evaluate.evaluate(draws.worlds(cases))
-        totals = [outcome.bill.total(quantity) for quantity in ("energy", "cost")]
-    assert all(np.all(total > 0) for total in totals)
-
-
-@pytest.mark.parametrize(
-    ("section", "name"),
-    [("cluster", each) for each in catalog.ids("cluster")]
-    + [("site", each) for each in catalog.ids("site")]
-    + [("site.grid", each) for each in ("FRA", "DEU", "POL")],
-)
-def test_clusters_and_sites_resolve(section: str, name: str) -> None:
-    setting = f"{section}={name}" if "." in section else f"{section}.id={name}"
-    found = scenario("small-8b", setting)
-    assert found.names[section.partition(".")[0]]
-    assert all(reason for reason in found.lacking.values())
-
-
-@pytest.mark.parametrize("name", catalog.ids("accelerator"))
-def test_accelerators_resolve(name: str) -> None:
-    job = [sc.layer_of({"cluster": {"accelerator": name, "gpus": 64}}, "--set")]
-    plain = [sc.Layer(e.label, {**e.said, "cluster": {}}) for e in sc.layers_of("opt-175b")]
-    found = sc.resolve([*plain, *job])
-    assert ("cluster.gpu_train" in found.figures()) != ("cluster.gpu_train" in found.lacking)
-
-
-@pytest.mark.parametrize("model", catalog.ids("checkpoint"))
-def test_checkpoints_resolve(model: str) -> None:
-    found = scenario("small-8b", f"checkpoint.model={model}").said["checkpoint"]
-    assert {"size", "params"} & found.keys()
+    keys = ("write_energy", "active_power")
+    tiers = (catalog.get("tier", name).said for name in catalog.ids("tier"))
+    energies = [tier[key] for tier in tiers for key in keys if key in tier]
+    energies += [sc.default_figure("tier", key) for key in ("usual_energy", "usual_exponent")]
+    assert all(each.basis != "vendor" for each in energies)
+    assert not any("ddn" in each.source or "sdc" in each.source for each in energies)
 
 
 # --- failures of presets ------------------------------------------------------------------------

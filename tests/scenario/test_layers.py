@@ -112,6 +112,13 @@ def test_comparisons_give_a_case_each() -> None:
     ]
 
 
+def test_a_tier_without_id_is_called_by_its_rate(tmp_path: Path) -> None:
+    own = scenario(job(tmp_path))
+    assert sc.tier_of(own) == "25 GB/s"
+    figure = own.figures()["tier.write"].at(5e9)
+    assert sc.tier_of(own.with_figure("tier.write", figure)) == "5 GB/s"
+
+
 def test_a_tier_sold_by_its_size() -> None:
     found = scenario("llama31-405b-16k", tier="aws-fsx-p2-125:200TiB")
     assert value(found, "tier.capacity") == 200 * 2**40

@@ -8,20 +8,19 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from math import inf
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ckptcost.answer import Answer
-from ckptcost.document import read_answer
 from ckptcost.errors import InputError
 from ckptcost.questions.compare import compare
 from ckptcost.questions.interval import interval
 from ckptcost.questions.model import model
 from ckptcost.questions.need import need
 from ckptcost.questions.report import report
+from ckptcost.questions.simulate import simulate
 from ckptcost.reading import json_schema
 from ckptcost.write import html, markdown, text, to_csv
 from tests.writers import answers
@@ -32,10 +31,11 @@ ASKED: dict[str, Callable[[], Answer]] = {
     "several cases": lambda: model(draws=256),
     "a grid": lambda: model("small-8b", over=["tier.write=2GB/s:40GB/s"], draws=64),
     "keep all": lambda: model("small-8b", set=["policy.keep_last=all"], draws=64),
-    "two tiers": lambda: model("small-8b", set=["second_tier.id=object-store"], draws=64),
     "interval": lambda: interval("small-8b", draws=256),
     "compare": lambda: compare("small-8b", tier=["nas-hdd"], draws=256),
+    "simulate": lambda: simulate("small-8b", runs=100, draws=64),
     "need": lambda: need("write", "small-8b", for_="goodput>=0.95", draws=256),
+    **{make.__name__: make for make in (answers.whole, answers.intervals, answers.tiers)},
 }
 """small jobs and few draws: what is tested is the document"""
 
@@ -61,29 +61,15 @@ def test_a_saved_answer_is_shown_as_it_was_printed(name: str, tmp_path: Path) ->
             assert written(shown, detail) == written(answer, detail)
     assert shown.to_json() == answer.to_json()
     assert shown.cases == answer.cases
-    checked = report(path, check=True)
-    assert not checked.missed, text(checked)
-
-
-@pytest.mark.parametrize("name", ASKED)
-def test_documents_are_of_the_schema_that_is_shipped(name: str) -> None:
+    if answer.cases:
+        assert not report(path, check=True).missed
     jsonschema = pytest.importorskip("jsonschema")
-    jsonschema.validate(json.loads(asked(name).to_json()), json.loads(SCHEMA.read_text()))
+    jsonschema.validate(json.loads(answer.to_json()), json.loads(SCHEMA.read_text()))
 
 
 def test_the_schema_that_is_shipped_is_made_from_the_types() -> None:
     """If not: python -m ckptcost.reading > docs/reference/answer-3.schema.json"""
     assert SCHEMA.read_text() == json_schema()
-
-
-@pytest.mark.parametrize("make", [answers.whole, answers.intervals, answers.tiers])
-def test_values_that_are_unknown_or_endless_survive(
-    make: Callable[[], Answer], tmp_path: Path
-) -> None:
-    answer = make()
-    document = read_answer(saved(answer, tmp_path))
-    assert text(document.answer(), True, 80) == text(answer, True, 80)
-    assert html(document.answer()) == html(answer)
 
 
 def test_unknown_is_null_and_what_has_no_end_is_text() -> None:
@@ -97,79 +83,43 @@ def test_inputs_are_exact_and_stand_there_once() -> None:
     answer = asked("several cases")
     document = json.loads(answer.to_json())
     writes = [row for row in document["inputs"] if row["path"] == "tier.write"]
-    assert len({row["value"] for row in writes}) == len(writes) == 4
-    assert all(len(row["cases"]) == 2 for row in writes)
+    assert [len(row["cases"]) for row in writes] == [2, 2, 2, 2]
     price = answer.cases["nas-hdd, 100 saves"].figures()["cluster.gpu_price"]
     (row,) = [row for row in document["inputs"] if row["path"] == "cluster.gpu_price"]
     assert (row["value"], row["low"], row["high"]) == (price.value, price.low, price.high)
     assert row["cases"] == "all"
 
 
-def test_keeping_all_checkpoints_has_no_end(tmp_path: Path) -> None:
-    shown = report(saved(asked("keep all"), tmp_path))
-    assert {each.figures()["policy.keep_last"].value for each in shown.cases.values()} == {inf}
-
-
 # --- edited documents -----------------------------------------------------------------------------
 
 
-def edit_a_number(document: dict[str, Any]) -> None:
-    row = document["tables"]["cases"]["rows"][0]
-    said = str(row["energy_kwh"])
-    row["energy_kwh"] = float(said[:7] + str((int(said[7]) + 1) % 10) + said[8:])
+EDITS: dict[str, tuple[Callable[[dict[str, Any]], Any], Any]] = {
+    "cost_usd_high": (lambda d: d["tables"]["cases"]["rows"][0], lambda x: x * 1.000001),
+    "words": (lambda d: d["says"][0], lambda x: x + "."),
+    "rows": (lambda d: d["tables"]["lines"], lambda x: x[:2] + x[3:]),
+    "draws": (lambda d: d["options"], lambda _: 128),
+    "value": (lambda d: of_input(d, "run.work"), lambda x: x * 0.999),
+    "low": (lambda d: of_input(d, "cluster.gpu_price"), lambda x: x * 0.9),
+}
+"""what stands where, and what somebody makes of it"""
 
 
-def edit_a_sentence(document: dict[str, Any]) -> None:
-    document["says"][0]["words"] = document["says"][0]["words"].replace("1", "2", 1) + "."
+def of_input(document: dict[str, Any], path: str) -> Any:
+    return next(row for row in document["inputs"] if row["path"] == path)
 
 
-def edit_a_range(document: dict[str, Any]) -> None:
-    document["tables"]["cases"]["rows"][0]["cost_usd_high"] *= 1.0001
-
-
-def edit_an_input(document: dict[str, Any]) -> None:
-    for row in document["inputs"]:
-        if row["path"] == "run.work":
-            row["value"] = row["low"] = row["high"] = 0.999 * row["value"]
-
-
-def edit_a_low_end(document: dict[str, Any]) -> None:
-    for row in document["inputs"]:
-        if row["path"] == "cluster.gpu_price":
-            row["low"] *= 0.9
-
-
-def drop_a_row(document: dict[str, Any]) -> None:
-    del document["tables"]["lines"]["rows"][2]
-
-
-def change_an_option(document: dict[str, Any]) -> None:
-    document["options"]["draws"] = 128
-
-
-EDITS = [edit_a_number, edit_a_sentence, edit_a_range, edit_an_input, edit_a_low_end, drop_a_row]
-
-
-@pytest.mark.parametrize("edit", [*EDITS, change_an_option])
-def test_an_edited_document_is_found_out(
-    edit: Callable[[dict[str, Any]], None], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("key", EDITS)
+def test_an_edited_document_is_found_out(key: str, tmp_path: Path) -> None:
     document = json.loads(asked("one case").to_json())
-    edit(document)
+    place, change = EDITS[key]
+    place(document)[key] = change(place(document)[key])
     path = tmp_path / "edited.json"
     path.write_text(json.dumps(document))
     checked = report(str(path), check=True)
-    assert checked.missed
-    assert "do not follow" in text(checked)
-
-
-def test_every_difference_is_named(tmp_path: Path) -> None:
-    document = json.loads(asked("one case").to_json())
-    edit_a_range(document)
-    path = tmp_path / "edited.json"
-    path.write_text(json.dumps(document))
-    (row,) = report(str(path), check=True).table("differences").rows
-    assert str(row[0]).endswith(".cost_usd_high")
+    assert "do not follow" in checked.missed[0]
+    if key == "cost_usd_high":
+        (row,) = checked.table("differences").rows
+        assert str(row[0]).endswith(".cost_usd_high")
 
 
 def test_an_answer_without_inputs_cannot_be_recomputed(tmp_path: Path) -> None:
@@ -186,29 +136,23 @@ def changed(**values: Any) -> str:
     return json.dumps(json.loads(GOOD) | values)
 
 
+def with_input(**values: Any) -> str:
+    row = {"path": "tier.write", "value": 1.0, "cases": "all"}
+    return changed(cases=["a"], inputs=[row | values])
+
+
 WRONG = {
-    "empty": "",
     "no JSON": "what?",
     "a list": "[1, 2]",
     "nested": "[" * 200_000,
     "NaN": changed(draws=1).replace('"draws": 1', '"draws": NaN'),
-    "too large a number": changed(draws=1).replace('"draws": 1', '"draws": 1e999'),
     "another schema": '{"schema": "ckptcost.answer/4"}',
     "first edition": '{"schema_name": "ckptcost.report", "schema_version": "2.0"}',
-    "somebody else's": '{"schema": "https://example.org"}',
-    "a text for a number": changed(draws="many"),
     "an unknown key": changed(surprise=1),
     "a table without columns": changed(tables={"a": {"title": "", "columns": [], "rows": []}}),
-    "an unknown figure": changed(
-        cases=["a"], inputs=[{"path": "tier.colour", "value": 1.0, "cases": "all"}]
-    ),
-    "an unknown case": changed(
-        cases=["a"], inputs=[{"path": "tier.write", "value": 1.0, "cases": ["b"]}]
-    ),
-    "ends in the wrong order": changed(
-        cases=["a"],
-        inputs=[{"path": "tier.write", "value": 1.0, "low": 2.0, "high": 1.0, "cases": "all"}],
-    ),
+    "an unknown figure": with_input(path="tier.colour"),
+    "an unknown case": with_input(cases=["b"]),
+    "ends in the wrong order": with_input(low=2.0, high=1.0),
     "a case without a scenario": changed(cases=["a"]),
 }
 
@@ -225,9 +169,7 @@ def test_what_is_no_answer_is_refused_in_one_line(name: str, tmp_path: Path) -> 
         assert "0.1" in error.value.problem
 
 
-def test_a_file_that_is_too_large_or_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
-        report(str(tmp_path / "none.json"))
+def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "large.json"
     with path.open("wb") as file:
         file.truncate(50_000_001)
@@ -243,6 +185,6 @@ def test_writing_a_document_imports_no_pydantic() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_document_of_one_case_is_small() -> None:
-    assert len(asked("one case").to_json()) < 60_000
-    assert len(html(asked("one case"))) < 60_000
+@pytest.mark.parametrize("name", ["one case", "interval", "compare"])
+def test_a_page_is_small(name: str) -> None:
+    assert len(html(asked(name))) < 60_000

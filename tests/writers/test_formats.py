@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from html.parser import HTMLParser
+from collections.abc import Callable
 from math import inf
 from pathlib import Path
 
@@ -21,7 +21,6 @@ WRITTEN = {
     "whole-80.txt": lambda: text(answers.whole(), width=80),
     "whole-detail-60.txt": lambda: text(answers.whole(), detail=True, width=60),
     "intervals-80.txt": lambda: text(answers.intervals(), width=80),
-    "tiers-80.txt": lambda: text(answers.tiers(), width=80),
     "tiers-detail-80.txt": lambda: text(answers.tiers(), detail=True, width=80),
     "tiers.md": lambda: markdown(answers.tiers(), detail=True),
     "whole.md": lambda: markdown(answers.whole()),
@@ -38,12 +37,16 @@ def test_whole_text(name: str) -> None:
     assert written == (GOLDEN / name).read_text()
 
 
-@pytest.mark.parametrize("width", [60, 80, 100])
-def test_words_fit_the_terminal_and_no_command_is_broken(width: int) -> None:
-    answer = answers.whole()
-    lines = text(answer, detail=True, width=width).split("\n")
-    assert all(len(line) <= width or "ckptcost" in line for line in lines)
-    assert any(line.endswith("ckptcost interval job.toml") for line in lines)
+@pytest.mark.parametrize("width", [50, 60, 80, 100])
+@pytest.mark.parametrize("make", [answers.whole, answers.intervals, answers.tiers])
+def test_all_fits_the_terminal(make: Callable[[], Answer], width: int) -> None:
+    answer = make()
+    long = 'ckptcost model job.toml --set tier.write="5 GB/s" --over cluster.gpus=1:9 -o plans.csv'
+    answer.notes.append(Say("Next:", command=long))
+    said = text(answer, detail=True, width=width)
+    assert all(len(line) <= width for line in said.split("\n"))
+    typed = said[said.index("ckptcost model job") :].replace("\\\n", " ")
+    assert " ".join(typed.split()).startswith(long)
 
 
 def column_of(unit: str, values: list[float]) -> list[str]:
@@ -55,9 +58,6 @@ def column_of(unit: str, values: list[float]) -> list[str]:
 @pytest.mark.parametrize(
     ("unit", "values", "said"),
     [
-        ("s", [300.0, 900.0, 3600.0], ["5 min", "15 min", "60 min"]),
-        ("s", [55.0, 1020.0, 10080.0], ["55 s", "17 min", "2.8 h"]),
-        ("share", [0.987, 0.99, 0.983], ["98.7 %", "99.0 %", "98.3 %"]),
         ("USD", [0.0, 2.68e6, 900_000.0], ["0", "2.68M", "0.90M"]),
         ("count", [1440.0, 1234.0], ["1,440", "1,234"]),
         ("kWh", [inf, 3.6e6, float("nan")], ["endless", "1", "not known"]),
@@ -69,24 +69,6 @@ def test_a_column_has_one_unit_if_its_values_allow(
     assert column_of(unit, values) == said
 
 
-class Page(HTMLParser):
-    """Elements, their attributes and their text."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.words: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attrs
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-
-
 def test_page_loads_nothing_and_escapes_what_others_wrote() -> None:
     hostile = '<script>alert(1)</script><img src="https://x.example/a.png" onerror="x()">'
     answer = answers.intervals()
@@ -94,27 +76,28 @@ def test_page_loads_nothing_and_escapes_what_others_wrote() -> None:
     answer.says.append(Say(hostile, hostile, hostile))
     answer.tables[0].rows[0][4] = hostile
     answer.plots[0] = answer.plots[0]._replace(title=hostile, y=hostile)
-    page = Page(html(answer))
-    assert not {"script", "img", "link", "iframe", "object"} & set(page.tags)
-    assert not {"src", "href", "onerror"} & {name for name, _ in page.attributes}
-    assert not re.search(r"url\(|@import", html(answer))
-    assert "".join(page.words).count("<script>alert(1)</script>") >= 5
+    page = html(answer)
+    tags = re.findall(r"<[a-z][^>]*>", page)
+    assert not [tag for tag in tags if re.match("<(script|img|link|iframe|object)", tag)]
+    assert not [tag for tag in tags if re.search(r"\b(src|href|onerror)=(?!&)", tag)]
+    assert not re.search(r"url\(|@import", page)
+    assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 5
 
 
 def test_page_draws_axes_units_legend_and_marks() -> None:
-    words = Page(html(answers.intervals())).words
+    page = html(answers.intervals())
     for wanted in ("training time between saves", "USD", "5 min", "60 min", "best", "now"):
-        assert wanted in words
-    assert "".join(words).count("flash <shared>") == 1
-    assert html(answers.intervals()).count("<circle") == 2
+        assert f">{wanted}</text>" in page
+    assert page.count(" flash &lt;shared&gt;</span>") == 1
+    assert page.count("<circle") == 2
 
 
 def test_plot_leaves_out_what_cannot_be_drawn() -> None:
     line = Line("a", [0.0, 1.0, 10.0, 100.0], [1.0, inf, 3.0, float("nan")])
     answer = answers.whole()
     answer.plots = [Plot("p", "x", "y", [line, Line("b", [1.0, 2.0], [1.0, 2.0])], log_x=True)]
-    points = re.findall(r'points="([^"]+)"', html(answer))
-    assert [len(each.split()) for each in points if each != "0.0,4.0 30.0,4.0"] == [1, 2]
+    points = re.findall(r'points="([^"]+)"', html(answer))  # two of them in the legend
+    assert [len(each.split()) for each in points] == [2, 2, 1, 2]
     answer.plots = [Plot("nothing", "x", "y", [Line("a", [], [])])]
     assert "nothing" not in html(answer)
 
