@@ -3,14 +3,15 @@ renews them, and a test holds them equal."""
 
 from __future__ import annotations
 
-import inspect
+import argparse
 import json
+import re
 from collections.abc import Iterator, Sequence
+from inspect import cleandoc, getdoc
 from math import isfinite
 from pathlib import Path
 
-import ckptcost
-from ckptcost import cli, flags
+from ckptcost import cli
 from ckptcost.answer import SCHEMA
 from ckptcost.cautions import RULES
 from ckptcost.questions import VERBS
@@ -68,21 +69,14 @@ def commands() -> Lines:
     yield "`ckptcost init` writes ([every key](job-file.md)), a preset, or nothing,"
     yield "which is the worked example."
     yield from ("", "## The job", "", "All planning verbs that take a job take these.", "")
-    yield from table(("flag", "meaning"), shared_flags())
+    yield from table(("flag", "meaning"), flags_of("model", "the job"))
     yield ""
     yield "A later flag lies over an earlier one, flags over the job's file, and that over the"
     yield "catalogue and the defaults. A target of `--require` is a measure, `>=` or `<=`, and a"
     yield "limit. It is met if it holds in half of the draws, or in the share of `--sure`."
     yield f"Measures: {', '.join(map(code, MEASURES))}."
     yield from ("", "## The answer", "", "All planning verbs take these.", "")
-    yield from table(
-        ("flag", "meaning"),
-        [
-            (code("-f, --format FORMAT"), "text, json, csv, md or html; by default text, or by -o"),
-            (code("-o, --output FILE"), "a file; its suffix is the format"),
-            (code("--detail"), "every table, line, input and source"),
-        ],
-    )
+    yield from table(("flag", "meaning"), flags_of("model", "the answer"))
     for name, verb in VERBS.items():
         yield from ("", f"## {name}", "")
         yield from one_verb(name) if verb.is_question else measuring(name)
@@ -99,30 +93,35 @@ def commands() -> Lines:
     )
 
 
-def shared_flags() -> list[tuple[str, str]]:
-    parameters = flags.parameters_of(ckptcost.model)
-    return [flag_row(each) for each in parameters if each.shared]
+def flags_of(verb: str, group: str) -> list[tuple[str, str]]:
+    """What the help of a verb lists under a heading."""
+    groups = {each.title: each for each in cli.parser_for(verb)._action_groups}
+    actions = groups[group]._group_actions if group in groups else []
+    return [(code(typed(each)), about(each)) for each in actions]
 
 
-def flag_row(each: flags.Parameter) -> tuple[str, str]:
-    value = "" if each.kind is bool else f" {each.flag.metavar or 'N'}"
-    default = "" if each.default in ("", None, False, inspect.Parameter.empty, ()) else each.default
-    return code(each.spelled + value), each.flag.help + (
-        f" (default: {default})" if default else ""
-    )
+def about(action: argparse.Action) -> str:
+    """Its help, with the words that it takes if the help does not name them."""
+    said = str(action.help) % vars(action)
+    choices = [str(each) for each in action.choices or ()]
+    return said if all(each in said for each in choices) else f"{', '.join(choices)}: {said}"
+
+
+def typed(action: argparse.Action) -> str:
+    """A flag with its value, or what stands in its place."""
+    names = ", ".join(action.option_strings)
+    value = "" if action.nargs == 0 else str(action.metavar or action.dest.upper())
+    return " ".join(filter(None, (names, value)))
 
 
 def one_verb(name: str) -> Lines:
     """Usage, what it answers, its own flags, examples."""
-    function = cli.question(name)
-    head, _, examples = inspect.cleandoc(function.__doc__ or "").partition("\n\n")
-    yield f"`ckptcost {name} {VERBS[name].places} [flags]`: {' '.join(head.split())}"
-    places = [each for each in flags.parameters_of(function) if each.flag.place]
-    own = [each for each in flags.parameters_of(function) if not (each.shared or each.flag.place)]
-    rows = [(code(p.flag.metavar or p.name.upper()), p.flag.help) for p in places]
-    if rows or own:
+    parser = cli.parser_for(name)
+    yield f"`{parser.usage}`: {parser.description}"
+    if rows := flags_of(name, "positional arguments") + flags_of(name, "this question"):
         yield ""
-        yield from table(("argument", "meaning"), rows + [flag_row(each) for each in own])
+        yield from table(("argument", "meaning"), rows)
+    examples = cleandoc("\n" + str(parser.epilog).partition("\n")[2])
     yield from ("", "```text", examples.rstrip(), "```")
     if name in RUNS:
         yield from ("", RUNS[name])
@@ -173,7 +172,8 @@ def job_file() -> Lines:
         if section in TIERS[1:]:
             continue
         heading = ", ".join(f"[{each}]" for each in TIERS) if section == "tier" else f"[{section}]"
-        yield from (f"## {heading}", "", (inspect.getdoc(kind) or "").partition("\n")[0], "")
+        meaning = re.sub(r" \([^)]*\)", "", (getdoc(kind) or "").partition("\n")[0])
+        yield from (f"## {heading}", "", meaning, "")
         rows = [key_row(section, key) for key in KEYS[section]]
         yield from table(("key", "example", "meaning", "default", "source"), rows)
         yield ""
@@ -191,13 +191,11 @@ def key_row(section: str, key: str) -> tuple[str, ...]:
     except KeyError:
         figure = None
     if "example" not in about:
-        options = [
-            str(x).lower() if isinstance(x, bool) else x for x in about["options"] if x != ""
-        ]
-        meaning = about["meaning"] or ("one of these" if options else "")
+        options = [str(x).lower() if isinstance(x, bool) else x for x in about["options"]]
         chosen = figure if figure is not None else KEYS[section][key].default
         chosen = str(chosen).lower() if isinstance(chosen, bool) else str(chosen)
-        return code(key), ", ".join(map(code, options)), meaning, code(chosen) or "-", ""
+        other = next((x for x in options if x not in ("", chosen)), "")
+        return code(key), code(other), about["meaning"], code(chosen) or "-", ""
     words = [f'or "{word}"' for word in about["words"] if word not in about["meaning"]]
     meaning = ", ".join([about["meaning"], *words])
     said, source = default_of(section, key, figure)
@@ -292,7 +290,10 @@ def answer() -> Lines:
     yield from ("plan that is not recommended.", "")
     yield from table(
         ("code", "words", "blocks"),
-        [(code(rule.code), rule.words, "yes" if rule.blocks else "") for rule in RULES],
+        [
+            (code(rule.code), re.sub(r":\w+}", "}", rule.words), "yes" if rule.blocks else "")
+            for rule in RULES
+        ],
     )
     yield from ("", "## In Python", "")
     yield "`answer.table(name)` and `.to_frame()` give a table, `.to_json()` this document; see"
