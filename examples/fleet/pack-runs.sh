@@ -9,7 +9,7 @@ say() { logger -t ckptcost -- "$*" 2>/dev/null; echo "ckptcost: $*" >&2; }
 
 pack() {
     set -- timeout -k 5 "$PACK_S" env HOME=/nonexistent CKPTCOST_USER="$BASELINES" \
-        "$PROGRAM" runs pack --all --dir "$1" --store "$STORE"
+        "$PROGRAM" fleet pack --all --dir "$1" --store "$STORE"
     if [ "$(id -u)" = 0 ] && [ "$owner" != 0 ]; then
         set -- setpriv --reuid "$owner" --regid "$group" --clear-groups --no-new-privs "$@"
     fi
