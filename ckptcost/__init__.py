@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ckptcost.questions import VERBS
+
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
@@ -29,16 +31,7 @@ if TYPE_CHECKING:
         steps,
         window,
     )
-    from ckptcost.questions.audit import audit
-    from ckptcost.questions.catalog import catalog
-    from ckptcost.questions.compare import compare
-    from ckptcost.questions.export import export
-    from ckptcost.questions.init import init
-    from ckptcost.questions.interval import interval
-    from ckptcost.questions.model import model
-    from ckptcost.questions.need import need
-    from ckptcost.questions.report import report
-    from ckptcost.questions.simulate import simulate
+    from ckptcost.questions import *  # noqa: F403
 else:
 
     def __getattr__(name):
@@ -46,20 +39,17 @@ else:
         checkers do not see this: to them a name that is none is an error."""
         from importlib import import_module
 
-        from ckptcost.questions import VERBS
-
         if name not in __all__:
             raise AttributeError(f"module 'ckptcost' has no attribute {name!r}")
-        is_question = name in VERBS and VERBS[name].is_question
-        home = f"ckptcost.questions.{name}" if is_question else "ckptcost.first"
+        home = f"ckptcost.questions.{name}" if name in QUESTIONS else "ckptcost.first"
         globals()[name] = found = getattr(import_module(home), name)
         return found
 
 
-__all__ = ["__version__", "audit", "baseline", "begin", "calibrate", "catalog", "compare"]
-__all__ += ["doctor", "export", "gap", "init", "interval", "load_report", "measure", "model"]
-__all__ += ["need", "probe", "record", "report", "review", "roll_up", "simulate", "step", "steps"]
-__all__ += ["window"]
+QUESTIONS = [name for name, verb in VERBS.items() if verb.is_question]
+__all__ = ["__version__", "baseline", "begin", "calibrate", "doctor", "gap", "load_report"]
+__all__ += ["measure", "probe", "record", "review", "roll_up", "step", "steps", "window"]
+__all__ += [*QUESTIONS]  # noqa: PLE0604
 
 
 def __dir__() -> list[str]:

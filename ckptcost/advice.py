@@ -49,9 +49,6 @@ class Advice(NamedTuple):
     low: float
     high: float
     """5th and 95th percentile of the draws' own best intervals"""
-    regret: float
-    worst: float
-    """what it costs over the best of each draw: on average, and what 1 in 20 exceeds"""
     bound: str
     """what keeps it from being better: "" if nothing does; "drain": a save has to drain before the
     next; "limit": one save must fit before the wall limit; "run": one at the end is enough"""
@@ -95,7 +92,7 @@ def _least(
     at, n = np.unravel_index(int(np.argmin(stated)), mean.shape)
     interval, least = round_[at], reach.least
     bests = fine[np.argmin(regrets[len(round_) :].min(axis=1), axis=0)]
-    (low, _), (high, worst) = d.ends(np.stack([bests, regrets[at, n]]))
+    (low,), (high,) = d.ends(bests[None, :])
     bound = ""
     if interval >= reach.work:
         bound = "run"
@@ -103,8 +100,8 @@ def _least(
         bound = "limit"
     elif interval <= least * 1.5 and reach.near < least * 1.01:
         bound = "drain"
-    found = float(low), float(high), float(mean[at, n]), float(worst)
-    return Advice(interval, counts[int(n)], *found, bound, bests, least, reach.most)
+    ends = float(low), float(high)
+    return Advice(interval, counts[int(n)], *ends, bound, bests, least, reach.most)
 
 
 def _regrets(w: World, plan: ph.Plan, runs: ev.Outcome, objective: str) -> Array:
@@ -131,14 +128,9 @@ class Reach(NamedTuple):
     least: float
     most: float
     work: float
-
-    @property
-    def low(self) -> float:
-        return max(self.near / REACH, self.least)
-
-    @property
-    def high(self) -> float:
-        return max(self.least, min(self.most, max(self.near, self.least) * REACH))
+    low: float
+    high: float
+    """between these they are tried"""
 
 
 def possible(w: World, plan: ph.Plan) -> tuple[Array, Array]:
@@ -153,7 +145,9 @@ def _reach(w: World) -> Reach:
     plan = ph.plan(w)
     near, work = float(ev.best(w, plan, "time")[0, 0]), float(w.run.work[0, 0])
     least, most = (float(each[0, 0]) for each in possible(w, plan))
-    return Reach(near if 0 < near < np.inf else work, least, most, work)  # work: without failures
+    near = near if 0 < near < np.inf else work  # work: without failures
+    high = max(least, min(most, max(near, least) * REACH))
+    return Reach(near, least, most, work, max(near / REACH, least), high)
 
 
 def _round(reach: Reach) -> list[float]:

@@ -7,9 +7,8 @@ last. A table is columns and rows of plain cells; numbers are SI inside, and eac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from math import isfinite
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ckptcost.scenario.resolve import Scenario
@@ -31,7 +30,9 @@ class Range(NamedTuple):
     def say(self, unit: str, digits: int = 3) -> str:
         """With its ends: "63,400 USD (32,000-230,000)"."""
         said = show(self.value, unit, digits)
-        return f"{said} ({show_range(self.low, self.high, unit)})" if self.low < self.high else said
+        if not self.low < self.high:
+            return said
+        return f"{said} ({show_range(self.low, self.high, unit, self.value, digits)})"
 
 
 class Quantity(NamedTuple):
@@ -40,12 +41,17 @@ class Quantity(NamedTuple):
     range: Range
     unit: str
 
+    def scaled(self) -> Range:
+        """In its unit."""
+        return Range(*(end / per(self.unit) for end in self.range))
+
 
 Cell = Range | Quantity | float | str | None
 """None: does not apply; NaN in a number: not known"""
 
 
-class Column(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Column:
     key: str
     header: str
     unit: str = "text"
@@ -67,12 +73,11 @@ class Table:
     """on the first screen; the others come with --detail and in every file"""
 
     def flat(self) -> tuple[list[str], list[list[Any]]]:
-        """Keys and plain values in the columns' units: a range makes three columns, a column of
-        quantities a fourth one with their units."""
+        """Keys and plain values in the columns' units. A range makes three columns, a column of
+        quantities a fourth one with their units. None: does not apply; NaN: not known."""
         found: dict[str, list[Any]] = {}
         for at, column in enumerate(self.columns):
-            cells = [row[at] for row in self.rows]
-            found |= _flat(column, cells) if column.unit else _flat_quantities(column, cells)
+            found |= _flat(column, [row[at] for row in self.rows])
         return [*found], [list(row) for row in zip(*found.values(), strict=True)]
 
     def to_frame(self) -> pandas.DataFrame:
@@ -83,52 +88,29 @@ class Table:
         return pandas.DataFrame(rows, columns=keys)
 
 
-ENDS = ("", "_low", "_high")
-
-
 def _flat(column: Column, cells: list[Cell]) -> dict[str, list[Any]]:
     """Most cells are plain floats, and a grid of 100,000 plans has millions of them."""
     key, size = key_of(column), per(column.unit)
-    parts: Iterable[Sequence[Any]] = [cells]
-    if any(isinstance(cell, Range) for cell in cells):
-        parts = zip(*(c if isinstance(c, Range) else (c, None, None) for c in cells), strict=True)
+    if not column.unit:
+        pairs = [(c.scaled(), c.unit) if isinstance(c, Quantity) else (c, None) for c in cells]
+        found = _flat(replace(column, unit="text"), [cell for cell, _ in pairs])
+        return found | {f"{key}_unit": [unit for _, unit in pairs]}
     return {
-        key + end: [
-            x / size if type(x) is float and -1e300 < x < 1e300 else _plain(x, size) for x in part
-        ]
-        for end, part in zip(ENDS, parts, strict=False)
+        key + end: [x / size if type(x) is float else _plain(x, size) for x in part]
+        for end, part in _ends(cells).items()
     }
 
 
-def _flat_quantities(column: Column, cells: list[Cell]) -> dict[str, list[Any]]:
-    rows = [
-        {key: _plain(value, per(unit)) for key, value, unit in entries(column, cell)}
-        for cell in cells
-    ]
-    keys = max(rows, key=len, default={key_of(column): None})
-    return {key: [row.get(key) for row in rows] for key in keys}
+def _ends(cells: list[Cell]) -> dict[str, Sequence[Any]]:
+    """Values, and the ends of ranges if there are any."""
+    if not any(isinstance(cell, Range) for cell in cells):
+        return {"": cells}
+    parts = zip(*(c if isinstance(c, Range) else (c, None, None) for c in cells), strict=True)
+    return dict(zip(("", "_low", "_high"), parts, strict=True))
 
 
 def _plain(cell: Any, size: float) -> Any:
-    """A number in a unit, None if it is not known or has no end; else as it is."""
-    if not isinstance(cell, (int, float)) or isinstance(cell, bool):
-        return cell
-    return float(cell) / size if isfinite(cell) else None
-
-
-def entries(column: Column, cell: Cell) -> Iterator[tuple[str, Any, str]]:
-    """Keys, values in SI and their units of a cell: a range has three, a quantity names its unit in
-    a fourth."""
-    key, unit = key_of(column), column.unit
-    if isinstance(cell, Quantity):
-        unit, cell = cell.unit, cell.range
-    if not isinstance(cell, Range):
-        yield key, cell, unit
-        return
-    for end, value in zip(ENDS, cell, strict=True):
-        yield key + end, value, unit
-    if not column.unit:
-        yield f"{key}_unit", unit, "text"
+    return cell if cell is None or isinstance(cell, (str, bool)) else float(cell) / size
 
 
 def key_of(column: Column) -> str:
@@ -139,7 +121,8 @@ def key_of(column: Column) -> str:
     return f"{column.key}_{unit}"
 
 
-class Say(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Say:
     """A paragraph, with a label in front of it and a line to type behind it."""
 
     words: str
@@ -147,7 +130,8 @@ class Say(NamedTuple):
     command: str = ""
 
 
-class Caution(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Caution:
     code: str
     words: str
     cases: tuple[str, ...]
@@ -155,7 +139,8 @@ class Caution(NamedTuple):
     """the plan does not work as it stands: an advice may not contain it"""
 
 
-class Line(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Line:
     """A curve of a plot."""
 
     name: str
@@ -163,7 +148,8 @@ class Line(NamedTuple):
     y: list[float]
 
 
-class Plot(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Plot:
     """The drawing that carries the decision, for the page."""
 
     title: str
@@ -173,7 +159,7 @@ class Plot(NamedTuple):
     y: str
     lines: list[Line]
     marks: tuple[tuple[str, float, float], ...] = ()
-    """points with a name, such as "best" and "now" """
+    """points with a name, such as "best" and "you" """
     log_x: bool = False
 
 

@@ -37,7 +37,7 @@ class Seen:
         self.mtbf, self.back = 1.0 / self.rate, self.plan.back.exposed
         self.safe = first.stall + first.lag
         self.first_safe = self.back + o.interval + self.stall + first.lag
-        self.node_loss, self.spread = w.failures.node_loss_fraction, w.tier.rate_spread
+        self.node_loss = w.failures.node_loss_fraction
         self.count = np.minimum(self.policy.keep_last, o.saves)
         self.needed, self.two = (self.count + 1.0) * first.stored, 2.0 * first.stored
         self.there, self.fit = self.tier.capacity, fitting(self.tier, first.stored)
@@ -52,7 +52,6 @@ class Seen:
         watts = bill.power(w)
         hosts = orelse(watts.host_train - watts.host_stall, 0.0)
         self.power_step = watts.gpu_train - watts.gpu_stall + hosts
-        self.keeping = orelse(o.bill.lines["retention"]["cost"], 0.0) / o.bill.total("cost")
         self.worn, self.life = bill.rated_share(w, self.plan, o.spent), self.tier.drive_life
         self.drains = ph.least_cycle(w, self.plan) - ph.drag(w, self.plan) - first.stall
 
@@ -145,22 +144,10 @@ RULES = (
         " (PyTorch). Raise it:   init_process_group(timeout=timedelta(hours=3))",
     ),
     Rule(
-        "STALL_NEAR_MTBF",
-        lambda s: (s.rate * s.stall > 0.1) & (s.goodput >= HOPELESS),
-        "Training waits {stall:s} for a save and a failure comes every {mtbf:s}: many saves are"
-        " lost half-way. Save beside training:   --mode async",
-    ),
-    Rule(
         "POWER_STEP",
         lambda s: s.power_step > 10e6,
         "At each save the job's power falls by {power_step:W} for {stall:s} and rises again: its"
-        " supplier should know. Shorter:   --mode async",
-    ),
-    Rule(
-        "KEEPING_DOMINATES",
-        lambda s: (s.keeping > 0.25) & (s.policy.keep_last > 1) & (s.goodput >= HOPELESS),
-        "Keeping old checkpoints makes {keeping:share} of the cost. Keep fewer:"
-        "   --set policy.keep_last=1",
+        " supplier should know. Less often:   ckptcost interval",
     ),
     Rule(
         "DRIVE_USE",
@@ -173,12 +160,6 @@ RULES = (
         lambda s: (s.policy.mode == "async") & (s.drains > s.asked * (1 + 1e-9)) & (s.asked > 0),
         "A save is safe only after {safe:s}, longer than the interval of {asked:s}: training waits"
         " or saves are left out. What can be kept up:   ckptcost interval",
-    ),
-    Rule(
-        "MEAN_OF_RATES",
-        lambda s: s.spread > 0.1,
-        "The published write rate of this tier varies by {spread:share} from round to round."
-        " Measure yours:   ckptcost probe DIR",
     ),
 )
 

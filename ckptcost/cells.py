@@ -92,12 +92,13 @@ class Part(NamedTuple):
 
 
 def printed(table: Table, detail: bool = False) -> list[Part]:
-    """The columns that a person sees; all of them, with their ranges, in detail."""
+    """The columns that a person sees; all of them, with their ranges, in detail. Empty ones have
+    nothing to see."""
     found: list[Part] = []
     for at, column in enumerate(table.columns):
         if detail or column.screen != "no":
             found += _parts(column, [row[at] for row in table.rows])
-    return [found[0]._replace(wraps=False), *found[1:]]
+    return [found[0]._replace(wraps=False), *(part for part in found[1:] if any(part.texts))]
 
 
 def _parts(column: Column, cells: list[Cell]) -> list[Part]:
@@ -175,11 +176,11 @@ def _ends(cell: Cell, unit: str, scale: Scale) -> str:
         cell, unit = cell
     if not isinstance(cell, Range) or not cell.low < cell.high:
         return ""
-    low, high = cell.low / scale.size, cell.high / scale.size
+    value, low, high = (x / scale.size for x in cell)
     near = max(abs(low), abs(high)) < 10000.0 and (low == 0.0 or abs(low) >= 0.01)
     if unit in SCALED and near:
-        return show_range(low, high, "")
-    return show_range(cell.low, cell.high, unit)
+        return show_range(low, high, "", value)
+    return show_range(cell.low, cell.high, unit, cell.value)
 
 
 def _amounts(texts: Sequence[str]) -> bool:

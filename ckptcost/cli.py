@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ckptcost import __version__
@@ -18,19 +19,10 @@ from ckptcost.questions import VERBS
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
-DEFECT, INTERRUPTED, MISSED = 70, 130, 3
+INTERRUPTED, MISSED = 130, 3
 LONGEST = 600
 """letters of a complaint's line: somebody may have given a whole file as a flag"""
 FORMATS = ("text", "json", "csv", "md", "html")
-SUFFIXES = {
-    ".txt": "text",
-    "": "text",
-    ".json": "json",
-    ".csv": "csv",
-    ".md": "md",
-    ".html": "html",
-    ".htm": "html",
-}
 HELP = """\
 A verb's flags and examples: ckptcost help VERB
 Exit codes: 0 done, 2 wrong input, 3 a target is missed, 4 output not written,
@@ -58,10 +50,9 @@ def main(arguments: Iterable[str] | None = None) -> int:
         return _refused(InputError(_why("read", error), str(error.filename or words)))
     except Exception as error:
         _print_traceback(error)
-        what = f"{type(error).__name__}: {_one_line(str(error))}"
-        report = "please report it with what CKPTCOST_DEBUG=1 prints before the same words"
-        print(f"ckptcost: a defect of ckptcost {__version__}: {what}\n  {report}", file=sys.stderr)
-        return DEFECT
+        problem = f"a defect of ckptcost {__version__}: {type(error).__name__}: {error}"
+        remedy = "please report it with what CKPTCOST_DEBUG=1 prints before the same words"
+        return _refused(CkptcostError(problem, remedy=remedy))
 
 
 def _refused(error: CkptcostError) -> int:
@@ -104,26 +95,29 @@ def _answered(words: list[str]) -> int:
     return _verb(first, words)
 
 
-def _verb(verb: str, words: list[str]) -> int:
+def _verb(first: str, words: list[str]) -> int:
     """Help of a verb, its answer, or the first edition's; no verb at all is the screen."""
     from ckptcost import former
 
-    if not verb:
-        return former.main(["screen"])
-    _check_verb(verb, former.NOW)
-    if {"-h", "--help"} & set(former.own(words)):
-        return write_out(parser_for(verb).format_help())
-    handed = former.translated(words)
-    return _ask(verb, words) if handed is None else former.main(handed)
+    if first in VERBS and {"-h", "--help"} & set(former.own(words)):
+        return write_out(help_of(first))
+    if (handed := former.translated(words)) is not None:
+        return former.main(handed)
+    if first in former.NOW:
+        raise InputError(f"{first} is now: {former.NOW[first]}")
+    if first.startswith("-") or first.endswith(".toml"):
+        raise InputError("is no verb", first, "write e.g. ckptcost model JOB, then flags")
+    if first not in VERBS:
+        raise unknown_name("verb", first, VERBS)
+    return _ask(first, words)
 
 
-def _check_verb(verb: str, now: Mapping[str, str]) -> None:
-    if verb in now:
-        raise InputError(f"{verb} is now: {now[verb]}")
-    if verb.startswith("-") or verb.endswith(".toml"):
-        raise InputError("is no verb", verb, "write e.g. ckptcost model JOB, then flags")
-    if verb not in VERBS:
-        raise unknown_name("verb", verb, VERBS)
+def help_of(verb: str) -> str:
+    """Its flags and examples; what the first edition still answers of it comes behind."""
+    from ckptcost import former
+
+    own = [parser_for(verb)] if VERBS[verb].is_question else []
+    return "\n".join(parser.format_help() for parser in (*own, *former.parsers(verb)))
 
 
 def help_of_all() -> str:
@@ -174,27 +168,16 @@ def question(verb: str) -> Callable[..., Any]:
 
 
 def parser_for(verb: str) -> ArgumentParser:
-    """The parser of one verb."""
-    from ckptcost.flags import Parser
+    """The parser of a question, with its flags, its help and its examples."""
+    from ckptcost.flags import Parser, add_parameters
 
     parser = Parser(prog=f"ckptcost {verb}", usage=f"ckptcost {verb} {VERBS[verb].places} [flags]")
-    return fill(parser, verb)
-
-
-def fill(parser: ArgumentParser, verb: str) -> ArgumentParser:
-    """With a verb's flags, its help and its examples."""
-    from ckptcost import former
-    from ckptcost.flags import add_parameters
-
-    if not VERBS[verb].is_question:
-        parser.description = VERBS[verb].answers
-        former.add_flags(parser, verb)
-        return parser
     add_parameters(parser, question(verb))
     output = parser.add_argument_group("the answer")
     output.add_argument(
-        "-f", "--format", choices=FORMATS, help="how it is written (default: text, or by -o)"
-    )
+        *("-f", "--format"), choices=FORMATS, metavar="FORMAT",
+        help=f"{', '.join(FORMATS)} (default: text, or by -o)",
+    )  # fmt: skip
     output.add_argument(
         "-o", "--output", metavar="FILE", default="", help="a file; its suffix is the format"
     )
@@ -204,6 +187,7 @@ def fill(parser: ArgumentParser, verb: str) -> ArgumentParser:
 
 def completion(shell: str) -> str:
     """A script that completes command lines, made by shtab from the same flags."""
+    from ckptcost import former
     from ckptcost.flags import Parser
 
     try:
@@ -215,7 +199,8 @@ def completion(shell: str) -> str:
     whole = Parser(prog="ckptcost")
     verbs = whole.add_subparsers()
     for name, verb in VERBS.items():
-        fill(verbs.add_parser(name, help=verb.answers), name)
+        parser: Any = parser_for(name) if verb.is_question else next(former.parsers(name))
+        verbs.add_parser(name, help=verb.answers, parents=[parser], add_help=False)
     return f"{shtab.complete(whole, shell)}\n"
 
 
@@ -228,11 +213,12 @@ def format_for(output: str) -> str:
     >>> format_for("page.html"), format_for("")
     ('html', 'text')
     """
-    suffix = os.path.splitext(output)[1].lower()
-    if suffix not in SUFFIXES:
-        known = ", ".join(filter(None, SUFFIXES))
-        raise InputError(f"no format is called {suffix[1:]!r}", f"-o {output}", f"use {known}")
-    return SUFFIXES[suffix]
+    suffix = os.path.splitext(output)[1][1:].lower()
+    form = "text" if suffix in ("", "txt") else suffix
+    if form not in FORMATS:
+        known = ".txt, .json, .csv, .md, .html"
+        raise InputError(f"no format is called {suffix!r}", f"-o {output}", f"use {known}")
+    return form
 
 
 def write_files(files: Mapping[str, str | bytes], output: str) -> int:
@@ -277,17 +263,27 @@ def _why(done: str, error: OSError | ValueError) -> str:
 def _to_file(written: str | bytes, path: str) -> None:
     """The file appears whole or not at all; a device or a pipe is written to as it is."""
     data = written.encode("utf-8", "backslashreplace") if isinstance(written, str) else written
-    is_special = os.path.exists(path) and not os.path.isfile(path)
-    part = path if is_special else f"{path}.{os.getpid()}.part"
+    is_file = os.path.isfile(path)
+    if os.path.exists(path) and not is_file:
+        with open(path, "wb") as special:
+            special.write(data)
+        return
+    if is_file and _is_read_only(path):
+        raise PermissionError(0, "it is read-only")
+    part = f"{path}.{os.getpid()}.part"
     try:
         with open(part, "wb") as file:
             file.write(data)
-        if not is_special:
-            os.replace(part, path)
+        os.replace(part, path)
     except BaseException:
-        if not is_special and os.path.exists(part):
+        with suppress(OSError):
             os.unlink(part)
         raise
+
+
+def _is_read_only(path: str) -> bool:
+    """Even to root, who could write it."""
+    return not (os.access(path, os.W_OK) and os.stat(path).st_mode & 0o222)
 
 
 def _is_terminal() -> bool:
@@ -296,7 +292,5 @@ def _is_terminal() -> bool:
 
 def _close_stdout() -> None:
     """What is left in its buffer must not raise again when Python ends."""
-    try:
+    with suppress(OSError, AttributeError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, AttributeError, ValueError):
-        return

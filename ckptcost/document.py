@@ -7,16 +7,16 @@ is "not known", and "inf" has no end. Types are in `reading`, which costs 100 ms
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from math import isfinite, nan
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from ckptcost import __version__
-from ckptcost.answer import SCHEMA, Answer, Cell, Plot, Quantity, Range, Say, Table, entries
+from ckptcost.answer import SCHEMA, Answer, Table
+from ckptcost.plot import drawable
 from ckptcost.scenario.figures import Figure
 from ckptcost.scenario.resolve import Scenario
-from ckptcost.scenario.units import per
 
 if TYPE_CHECKING:
     from ckptcost.reading import Document
@@ -39,7 +39,13 @@ def read_answer(path: str) -> Document:
 
 
 def document_of(answer: Answer) -> dict[str, Any]:
-    figures, words = _inputs(answer.cases)
+    said = said_in(answer.cases)
+    figures = [_figure(*each) for each in said if isinstance(each[1], Figure)]
+    words = [
+        {"path": path, "value": value, "cases": cases}
+        for path, value, cases in said
+        if not isinstance(value, Figure)
+    ]
     return {
         "schema": SCHEMA,
         "tool": __version__,
@@ -47,140 +53,78 @@ def document_of(answer: Answer) -> dict[str, Any]:
         "command": answer.command,
         "title": answer.title,
         "about": answer.about,
-        "says": _says(answer.says),
-        "tables": _tables(answer.tables),
-        "notes": _says(answer.notes),
-        "cautions": [each._asdict() | {"cases": [*each.cases]} for each in answer.cautions],
+        "says": [*map(asdict, answer.says)],
+        "tables": {table.name: _table(table) for table in answer.tables},
+        "notes": [*map(asdict, answer.notes)],
+        "cautions": [*map(asdict, answer.cautions)],
         "missed": answer.missed,
-        "plots": [_plot(each) for each in answer.plots],
+        "plots": [asdict(drawable(each)) for each in answer.plots],
         "draws": answer.draws,
-        "cases": [*answer.cases],
+        "cases": {
+            case: {"name": s.name, "names": s.names, "claims": [*s.claims], "lacking": s.lacking}
+            for case, s in answer.cases.items()
+        },
         "options": answer.options,
         "inputs": figures,
         "words": words,
-        "scenarios": _scenarios(answer.cases),
     }
 
 
-# --- what is printed ------------------------------------------------------------------------------
+def _table(table: Table) -> dict[str, Any]:
+    """What does not apply has no key in its row; what is not known is null."""
+    keys, rows = table.flat()
+    return {
+        "title": table.title,
+        "columns": [*map(asdict, table.columns)],
+        "rows": [
+            {k: exact(cell, 12) for k, cell in zip(keys, row, strict=True) if cell is not None}
+            for row in rows
+        ],
+        "note": table.note,
+        "shown": table.shown,
+    }
 
 
-def _says(says: Sequence[Say]) -> list[dict[str, str]]:
-    return [{k: v for k, v in say._asdict().items() if v or k == "words"} for say in says]
-
-
-def _tables(tables: Sequence[Table]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for table in tables:
-        name = table.name if table.name not in found else f"{table.name}_{len(found)}"
-        columns = [
-            {k: v for k, v in column._asdict().items() if (k, v) != ("screen", "value")}
-            for column in table.columns
-        ]
-        found[name] = {"title": table.title, "columns": columns, "rows": _rows(table)}
-        found[name] |= {"note": table.note} if table.note else {}
-        found[name] |= {} if table.shown else {"shown": False}
-    return found
-
-
-def _rows(table: Table) -> list[dict[str, Any]]:
-    """What does not apply has no key; what is not known is null, and its ends are too."""
-    return [
-        {
-            key: in_unit(value, unit)
-            for column, cell in zip(table.columns, row, strict=True)
-            if cell is not None
-            for key, value, unit in entries(column, _unknown(cell))
-        }
-        for row in table.rows
-    ]
-
-
-def _unknown(cell: Cell) -> Cell:
-    """Without ends if it has no value."""
-    if isinstance(cell, Quantity):
-        return cell if cell.range.value == cell.range.value else Quantity(NOT_KNOWN, cell.unit)
-    return NOT_KNOWN if isinstance(cell, Range) and cell.value != cell.value else cell
-
-
-NOT_KNOWN = Range(nan, nan, nan)
-
-
-def in_unit(value: Any, unit: str) -> Any:
-    """A number in a unit, to twelve digits, as JSON can hold it."""
-    if isinstance(value, (str, bool)) or value is None:
+def exact(value: Any, digits: int = 17) -> Any:
+    """A value as JSON can hold it."""
+    if isinstance(value, (str, bool)):
         return value
-    if unit == "text" or not isfinite(value):
-        return exact(float(value))
-    return exact(float(f"{value / per(unit):.12g}"))
-
-
-def exact(value: float) -> float | str | None:
-    if isfinite(value):
-        return int(value) if value == int(value) and abs(value) < 1e15 else value
-    return None if value != value else "inf" if value > 0 else "-inf"
-
-
-def _plot(plot: Plot) -> dict[str, Any]:
-    lines = [{"name": line.name, "x": _twelve(line.x), "y": _twelve(line.y)} for line in plot.lines]
-    marks = [{"name": name, "x": in_unit(x, ""), "y": in_unit(y, "")} for name, x, y in plot.marks]
-    return plot._asdict() | {"lines": lines, "marks": marks}
-
-
-def _twelve(values: Sequence[float]) -> list[Any]:
-    return [in_unit(float(x), "") for x in values]
+    if not isfinite(value):
+        return None if value != value else "inf" if value > 0 else "-inf"
+    value = float(f"{value:.{digits}g}")
+    return int(value) if value == int(value) and abs(value) < 1e15 else value
 
 
 # --- what went in ---------------------------------------------------------------------------------
 
 
-def _inputs(cases: Mapping[str, Scenario]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Each distinct figure and word once, with the cases that have it."""
+def said_in(cases: Mapping[str, Scenario]) -> list[tuple[str, Any, Any]]:
+    """Paths of figures and words, their values, and the cases that say so: each once."""
     found: dict[tuple[str, Any], list[str]] = {}
     for case, scenario in cases.items():
         for section, said in scenario.said.items():
             for key, value in said.items():
                 found.setdefault((f"{section}.{key}", value), []).append(case)
-    figures, words = [], []
-    for (path, value), names in found.items():
-        row: dict[str, Any] = {"path": path}
-        if isinstance(value, Figure):
-            figures.append(row)
-            ends = ("value", "low", "high") if value.ranged else ("value",)
-            row |= {end: exact(getattr(value, end)) for end in ends}
-            row |= {key: getattr(value, key) for key in PEDIGREE if getattr(value, key)}
-        else:
-            words.append(row)
-            row["value"] = value
-        row["cases"] = ALL if len(names) == len(cases) else names
-    return figures, words
+    return [
+        (path, value, ALL if len(names) == len(cases) else names)
+        for (path, value), names in found.items()
+    ]
 
 
-def _scenarios(cases: Mapping[str, Scenario]) -> list[dict[str, Any]]:
-    """What is known of cases besides their figures, once for all cases of which it is the same."""
-    found: list[tuple[dict[str, Any], list[str]]] = []
-    for case, each in cases.items():
-        said = {"name": each.name, "names": each.names, "claims": [*each.claims]}
-        said |= {"lacking": each.lacking}
-        names = next((names for other, names in found if other == said), None)
-        if names is None:
-            found.append((said, names := []))
-        names.append(case)
-    return [said | {"cases": ALL if len(names) == len(cases) else names} for said, names in found]
+def _figure(path: str, figure: Figure, cases: Any) -> dict[str, Any]:
+    ends = ("value", "low", "high") if figure.ranged else ("value",)
+    row = {"path": path} | {end: exact(getattr(figure, end)) for end in ends}
+    return row | {k: v for k in PEDIGREE if (v := getattr(figure, k))} | {"cases": cases}
 
 
 # --- as text --------------------------------------------------------------------------------------
 
 
-def _lines(value: Any, depth: int, indent: str = "") -> str:
-    """JSON with a line for each member down to a depth, and for each row."""
-    inside = [*value.values()] if isinstance(value, dict) else value
-    nested = isinstance(value, (dict, list)) and any(isinstance(x, (dict, list)) for x in inside)
-    if not depth or not nested:
+def _lines(value: Any, depth: int) -> str:
+    """JSON with a line for each member down to a depth."""
+    if not depth or not value or not isinstance(value, (dict, list)):
         return json.dumps(value, allow_nan=False)
-    deeper = f"{indent} "
-    parts = [_lines(each, depth - 1, deeper) for each in inside]
     if isinstance(value, dict):
-        parts = [f"{json.dumps(key)}: {part}" for key, part in zip(value, parts, strict=True)]
-    opening, closing = "{}" if isinstance(value, dict) else "[]"
-    return f"{opening}\n{deeper}" + f",\n{deeper}".join(parts) + f"\n{indent}{closing}"
+        parts = [f"{json.dumps(k)}: {_lines(v, depth - 1)}" for k, v in value.items()]
+        return "{\n" + ",\n".join(parts) + "\n}"
+    return "[\n" + ",\n".join(_lines(each, depth - 1) for each in value) + "\n]"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 
 class CkptcostError(Exception):
@@ -53,12 +52,3 @@ def visible(text: str) -> str:
     'a\\\\x1b[2Jb'
     """
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-
-
-def __getattr__(name: str) -> Any:
-    """Errors of the measuring side, which is the first edition's as yet."""
-    if name in ("MeterLost", "MeterUnavailable", "RunFileError", "UnitError", "UnknownName"):
-        from ckptcost.first import errors
-
-        return getattr(errors, name)
-    raise AttributeError(f"module 'ckptcost.errors' has no attribute {name!r}")

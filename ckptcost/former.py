@@ -6,12 +6,16 @@ code answers it. A verb that gets a new form loses its line here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ckptcost.errors import InputError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
 
 Words = list[str]
 
@@ -25,26 +29,55 @@ NOW = {
     "diff": "ckptcost compare OLD.json NEW.json",
     "check": "ckptcost report FILE.json --check",
     "attach": "ckptcost run --pid N",
-    "measure": 'ckptcost run --for "60 s"',
-    "runs": "ckptcost report",
-    "serve-metrics": "ckptcost export RUN --to prometheus",
     "selftest": "ckptcost doctor DIR",
     "completion": "ckptcost --print-completion bash",
     "man": "ckptcost help",
-    "screen": "ckptcost",
 }
-"""verbs of the first edition, and what to type instead"""
-
+"""verbs of the first edition that are refused, and what to type instead"""
+STILL = {
+    "screen": "ckptcost",
+    "measure baseline": "",
+    "measure": 'ckptcost run --for "60 s"',
+    "runs show": "ckptcost report RUN",
+    "runs pack": "ckptcost fleet pack RUN --store DIR",
+    "runs": "ckptcost report",
+    "serve-metrics": "",
+}
+"""verbs that the first edition answers as they are, and the new spelling of those that have one"""
+SCREEN = {
+    *("-s", "--scenario", "--interval", "--mtbf", "--set", "--go", "--meters", "--demo", "--plain"),
+    *("--fresh", "--serve"),
+}
+"""flags of the screen, which has no verb"""
+HALVES = {
+    "run": {"run": "run", "attach": "run --pid", "measure": "run"},
+    "probe": {"probe": "probe"},
+    "report": {"report": "report", "runs list": "report"},
+    "calibrate": {"calibrate": "calibrate"},
+    "export": {"export": "export"},
+    "fleet": {"fleet": "fleet", "runs pack": "fleet pack"},
+    "doctor": {"doctor": "doctor", "selftest": "doctor"},
+}
+"""verbs of the first edition whose flags a verb takes, and how they are typed"""
 SWITCHES = {
     *("--check", "--detail", "--list", "--force", "--json", "--quiet", "-q", "--dry-run", "--all"),
     *("--anyway", "--one-size", "--no-read", "--no-verify", "--no-load", "--keep-interval"),
 }
 """flags without a value: the word behind one of them is no value of it"""
-SCHEMA = "ckptcost.answer/3"
+
+
+SCHEMA = b"ckptcost.answer/3"
 
 
 def translated(words: Words) -> Words | None:
     """The first edition's words for a command line; None if the new code answers it."""
+    if not words or words[0].partition("=")[0] in SCREEN:
+        return ["screen", *words]
+    if words[0] in STILL:
+        now = STILL.get(" ".join(words[:2]), STILL[words[0]])
+        if now:
+            print(f"ckptcost: {words[0]} is now: {now}", file=sys.stderr)
+        return words
     found = FORMS[words[0]](words[1:]) if words[0] in FORMS else None
     return found and [*_spelled(own(found)), *found[len(own(found)) :]]
 
@@ -72,30 +105,21 @@ def places(words: Words) -> Words:
     ]
 
 
-def _value(words: Words, flag: str) -> tuple[str | None, Words]:
-    """The value of a flag, and the words without both."""
-    for at, word in enumerate(own(words)):
-        if word == flag and at + 1 < len(words):
-            return words[at + 1], words[:at] + words[at + 2 :]
-        if word.startswith(f"{flag}="):
-            return word.partition("=")[2], words[:at] + words[at + 1 :]
-    return None, words
-
-
 def _run(words: Words) -> Words:
-    pid, rest = _value(words, "--pid")
-    if pid is not None:
-        return ["attach", pid, *rest]
-    if "--" not in words and not places(words):
-        length, rest = _value(words, "--for")
-        if length is not None:
-            return ["measure", "--for", length, *rest]
-        raise InputError("names no command", "run", "write e.g. ckptcost run -- python train.py")
-    return ["run", *words]
+    apart = [part for word in own(words) for part in word.split("=", int(word[:2] == "--"))]
+    if "--pid" in apart[:-1]:
+        at = apart.index("--pid")
+        return ["attach", apart[at + 1], *apart[:at], *apart[at + 2 :]]
+    if "--" in words or places(words):
+        return ["run", *words]
+    if "--for" not in apart:
+        remedy = "write e.g. ckptcost run -- python train.py"
+        raise InputError("names no command", "run", remedy)
+    return ["measure", *words]
 
 
 def _fleet(words: Words) -> Words:
-    if words[:1] == ["pack"] and _value(words, "--store")[0] is None:
+    if words[:1] == ["pack"] and not any(word.startswith("--store") for word in words):
         remedy = "write e.g. ckptcost fleet pack last --store DIR"
         raise InputError("names no store", "fleet pack", remedy)
     return ["runs" if words[:1] == ["pack"] else "fleet", *words]
@@ -119,8 +143,7 @@ def _export(words: Words) -> Words | None:
 def _compare(words: Words) -> Words | None:
     asked = places(words)
     if any(map(is_run, asked)):
-        said = [f"run:{word}" if word == "last" else word for word in words]
-        return ["compare", *said]
+        return ["compare", *(f"run:{word}" if word == "last" else word for word in words)]
     documents = asked and all(word.endswith(".json") and Path(word).is_file() for word in asked)
     return ["diff", *words] if documents and not any(map(is_answer, asked)) else None
 
@@ -144,33 +167,30 @@ def is_answer(name: str) -> bool:
     if path.suffix != ".json" or not path.is_file():
         return False
     with path.open("rb") as file:
-        return SCHEMA.encode() in file.read(65536)
+        return SCHEMA in file.read(65536)
 
 
 def is_run(name: str) -> bool:
     """A recording: "last", "run:ID", a folder of readings or a file of them."""
-    if name == "last" or name.startswith("run:"):
-        return True
     path = Path(name)
-    if name and path.is_dir():
-        return any(path.glob("*.jsonl"))
-    return path.suffix == ".jsonl"
+    held = path.is_dir() and any(path.glob("*.jsonl"))
+    return name == "last" or name.startswith("run:") or path.suffix == ".jsonl" or held
 
 
-def add_flags(parser: Any, verb: str) -> None:
-    """The flags of a verb that the first edition answers."""
-    from importlib import import_module
+def parsers(verb: str) -> Iterator[ArgumentParser]:
+    """What the first edition knows of a verb."""
+    if verb in HALVES:
+        from ckptcost.first.cli.main import parser_for
 
-    if verb == "run":
-        parser.add_argument("--pid", metavar="N", help="follow this process instead of a command")
-        parser.add_argument("--for", metavar="TIME", help="so long; alone: the machine by itself")
-    module = import_module(f"ckptcost.first.cli.{verb}_")
-    module.arguments(parser)
-    parser.epilog = module.EPILOG
+        for old, now in HALVES[verb].items():
+            parser = parser_for(old)
+            parser.prog = f"ckptcost {now}"
+            parser.epilog = parser.epilog if old == now else ""
+            yield parser
 
 
 def main(words: Words) -> int:
     """Hand a command line to the first edition."""
     from ckptcost.first.cli.main import main as first_edition
 
-    return first_edition(words)
+    return int(first_edition(words))

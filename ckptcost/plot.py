@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from html import escape
 from itertools import chain
 from typing import NamedTuple
 
-from ckptcost.answer import Plot
+from ckptcost.answer import Line, Plot
 from ckptcost.scenario.units import number, per, show
 
 WIDTH, HEIGHT = 640, 320
@@ -71,9 +72,9 @@ def _log_ticks(low: float, high: float, unit: str) -> list[float]:
 
 def svg(plot: Plot) -> str:
     """The drawing; "" if there is nothing to draw."""
-    points = [_drawable(zip(line.x, line.y, strict=True), plot) for line in plot.lines]
-    marks = [(name, *point) for name, x, y in plot.marks for point in _drawable([(x, y)], plot)]
-    everything = [*chain(*points), *((x, y) for _, x, y in marks)]
+    plot = drawable(plot)
+    points = [[*zip(line.x, line.y, strict=True)] for line in plot.lines]
+    everything = [*chain(*points), *((x, y) for _, x, y in plot.marks)]
     if len(everything) < 2:
         return ""
     across = axis_of(plot.x, [x for x, _ in everything], plot.log_x)
@@ -86,19 +87,25 @@ def svg(plot: Plot) -> str:
     body = [
         *_grid(across, up, place),
         *(_curve(i, [place(*p) for p in line]) for i, line in enumerate(points)),
-        *_marks(marks, place),
+        *_marks(plot.marks, place),
     ]
     name = escape(f"{plot.title}: {up.label} by {across.label}")
     size = f'viewBox="0 0 {WIDTH} {HEIGHT}"'
     return f'<svg class="drawing" {size} role="img" aria-label="{name}">{"".join(body)}</svg>'
 
 
-def _drawable(points: Iterable[tuple[float, float]], plot: Plot) -> list[tuple[float, float]]:
-    """To twelve digits, so that a saved plot is drawn as it was."""
-    return [
-        (float(f"{x:.12g}"), float(f"{y:.12g}")) for x, y in points
-        if math.isfinite(x) and math.isfinite(y) and (x > 0 or not plot.log_x)
-    ]  # fmt: skip
+def drawable(plot: Plot) -> Plot:
+    """Without points that have no place."""
+
+    def has_place(x: float, y: float) -> bool:
+        return math.isfinite(x) and math.isfinite(y) and (x > 0 or not plot.log_x)
+
+    lines = []
+    for line in plot.lines:
+        points = [point for point in zip(line.x, line.y, strict=True) if has_place(*point)]
+        lines.append(Line(line.name, [x for x, _ in points], [y for _, y in points]))
+    marks = tuple(mark for mark in plot.marks if has_place(*mark[1:]))
+    return replace(plot, lines=lines, marks=marks)
 
 
 Place = Callable[[float, float], tuple[float, float]]
@@ -132,16 +139,13 @@ def _curve(at: int, points: Sequence[tuple[float, float]]) -> str:
 
 def _marks(marks: Sequence[tuple[str, float, float]], place: Place) -> list[str]:
     """Points with their names, one above the other if they are close."""
-    found, taken = [], list[tuple[float, float]]()
+    found, last, lift = [], -math.inf, 0
     for name, x, y in sorted(marks, key=lambda mark: mark[1]):
         across, down = place(x, y)
+        lift, last = lift + 14 if across - last < 60 else 11, across
+        anchor = "end" if across > WIDTH - 70 else "middle"
         found.append(f'<circle cx="{across:.1f}" cy="{down:.1f}" r="5"/>')
-        above = down > TOP + 26
-        lift, step = (down - 11.0, -14.0) if above else (down + 20.0, 14.0)
-        while any(abs(lift - b) < 13 and abs(across - a) < 60 for a, b in taken):
-            lift += step
-        taken.append((across, lift))
-        found.append(_word(across, lift, name, "end" if across > WIDTH - 70 else "middle", "mark"))
+        found.append(_word(across, down - lift, name, anchor, "mark"))
     return found
 
 

@@ -15,7 +15,6 @@ from ckptcost.plan import evaluate as ev
 from ckptcost.plan import physics as ph
 from ckptcost.plan.arrays import orelse, times
 from ckptcost.plan.bill import QUANTITIES
-from ckptcost.plan.bill import label_of as label_of  # noqa: PLC0414 - a re-export for mypy
 from ckptcost.scenario.figures import Figure
 from ckptcost.scenario.resolve import Scenario
 from ckptcost.scenario.schema import KEYS, Array, World
@@ -138,13 +137,10 @@ class Study:
         self.stated, self.asked = ev.evaluate(self.w)
         for row, name in enumerate(self.names):
             if not 0 < self.asked[row, 0] < np.inf:
-                problem = "the best interval cannot be computed"
-                raise InputError(problem, name, self._why_no_best(row))
-
-    def _why_no_best(self, row: int) -> str:
-        lacking = self.scenarios[row].lacking
-        needs = "; ".join(f"{key}: {why}" for key, why in lacking.items())
-        return needs or "without failures it is never to save: give --interval"
+                lacking = self.scenarios[row].lacking.items()
+                needs = "; ".join(f"{key}: {why}" for key, why in lacking)
+                remedy = needs or "without failures it is never to save: give --mtbf or --interval"
+                raise InputError("the best interval cannot be computed", name, remedy)
 
     @cached_property
     def drawn_world(self) -> World:
@@ -257,26 +253,6 @@ class Study:
         ]
         rows = [list(row) for row in zip(self.names, *map(self.ranges, order), strict=True)]
         return Table("cases", title, columns, rows, shown=shown)
-
-    def bill_table(self, row: int) -> Table:
-        """Line by line, for one case."""
-        columns = [Column("line", "line"), *(Column(q, n, u) for q, (u, n) in QUANTITIES.items())]
-        rows: list[list[Any]] = []
-        for line, found in self.drawn.bill.lines.items():
-            own = (np.atleast_2d(found[q]) for q in QUANTITIES)
-            own = (each[row if len(each) > 1 else 0][None, :] for each in own)
-            rows.append([label_of(line), *(ranges_of(each)[0] for each in own)])
-        return Table("bill", f"The bill of the run: {self.names[row]}", columns, rows, shown=False)
-
-    def inputs_table(self, row: int) -> Table:
-        """Every figure that went in, as it was written or is read, with its pedigree."""
-        keys = ("figure", "value", "range", "basis", "source", "given by", "note")
-        rows: list[list[Any]] = [
-            [path, *said_of(path, f), f.basis, f.source, f.origin, f.note]
-            for path, f in sorted(self.scenarios[row].figures().items())
-        ]
-        columns = [Column(key, key) for key in keys]
-        return Table("inputs", f"What went in: {self.names[row]}", columns, rows, shown=False)
 
 
 def said_of(path: str, figure: Figure) -> tuple[str, str]:

@@ -13,40 +13,76 @@ from itertools import zip_longest
 from typing import Any
 
 from ckptcost import __version__
-from ckptcost.answer import Answer, Caution, Say, Table
+from ckptcost.answer import Answer, Cell, Column, Say, Table
 from ckptcost.cells import Part, printed
+from ckptcost.document import ALL, said_in, to_json
 from ckptcost.errors import visible
+from ckptcost.scenario.figures import Figure
 
-WIDEST, LABELS = 100, 18
-NARROW, LEAST = 16, 8
-"""letters of a column of words: as long as all columns can stand side by side, and in any case"""
+NARROWEST, WIDEST = 60, 100
+LABELS, WORDS = 18, 16
+"""letters of the column of labels, and at least of a column of wrapped words"""
 PAGE_ROWS = 100
 """rows of a table on a page: a grid has 100,000"""
 
 
 def _shown(answer: Answer, detail: bool) -> list[Table]:
-    return [table for table in answer.tables if table.rows and (table.shown or detail)]
+    """The tables with rows; in detail all of them, what went in, and where that is from."""
+    tables = [*answer.tables, *([inputs_table(answer), sources_table(answer)] if detail else [])]
+    return [table for table in tables if table.rows and (table.shown or detail)]
 
 
-def _caution(caution: Caution, answer: Answer, detail: bool = False) -> Say:
-    """Its words, where it holds if not everywhere, and the line to type; its code in detail."""
-    words, colon, command = caution.words.partition(":   ")
-    where, more = ", ".join(caution.cases[:3]), len(caution.cases) - 3
-    if more > 0:
-        where += f" and {more} more"
-    some = f" ({where})" if 0 < len(caution.cases) < len(answer.cases) else ""
-    code = f"{caution.code}: " if detail else ""
-    return Say(f"{code}{words}{some}{colon.strip()}", command=command)
+def inputs_table(answer: Answer) -> Table:
+    """Every figure of every case, as it was written or is read, with its pedigree."""
+    from ckptcost.study import said_of
 
-
-def _cautions(answer: Answer, detail: bool = False) -> list[Say]:
-    """Those that the answer has not said already."""
-    said = " ".join(each.words for each in answer.says)
-    return [
-        _caution(each, answer, detail)
-        for each in answer.cautions
-        if detail or each.words.partition(":   ")[0] not in said
+    keys = ("figure", "value", "range", "basis", "source", "given by", "note", "cases")
+    rows: list[list[Cell]] = [
+        [
+            path,
+            *said_of(path, f),
+            f.basis,
+            f.source,
+            f.origin,
+            f.note,
+            "" if names == ALL else ", ".join(names),
+        ]
+        for path, f, names in sorted(said_in(answer.cases), key=lambda each: each[0])
+        if isinstance(f, Figure)
     ]
+    return Table("inputs", "What went in", [Column(k, k) for k in keys], rows, shown=False)
+
+
+def sources_table(answer: Answer) -> Table:
+    """Title, publisher and address of each source that a figure names."""
+    from ckptcost.scenario.catalog import SHIPPED, read_toml
+
+    figures = [each for case in answer.cases.values() for each in case.figures().values()]
+    cited = {name for figure in figures for name in figure.source.split("; ")}
+    known = read_toml(SHIPPED / "data/sources.toml") if figures else {}
+    parts = ("title", "publisher", "version", "url")
+    rows: list[list[Cell]] = [
+        [name, ", ".join(str(known[name][part]) for part in parts if known[name].get(part))]
+        for name in sorted(cited & known.keys())
+    ]
+    return Table(
+        "sources", "Sources", [Column("source", "source"), Column("what", "")], rows, shown=False
+    )
+
+
+def _cautions(answer: Answer, detail: bool) -> list[Say]:
+    """What it has not said already, where that holds, and the line to type; codes in detail."""
+    said = " ".join(each.words for each in answer.says)
+    found = []
+    for each in answer.cautions:
+        words, colon, command = each.words.partition(":   ")
+        where, more = ", ".join(each.cases[:3]), len(each.cases) - 3
+        where += f" and {more} more" if more > 0 else ""
+        where = f" ({where})" if 0 < len(each.cases) < len(answer.cases) else ""
+        code = f"{each.code}: " if detail else ""
+        if detail or words not in said:
+            found.append(Say(f"{code}{words}{where}{colon.strip()}", command=command))
+    return found
 
 
 # --- text -----------------------------------------------------------------------------------------
@@ -54,7 +90,8 @@ def _cautions(answer: Answer, detail: bool = False) -> list[Say]:
 
 def text(answer: Answer, detail: bool = False, width: int | None = None) -> str:
     """What a person reads on a terminal."""
-    width = min(width or shutil.get_terminal_size((80, 24)).columns, WIDEST)
+    width = width or shutil.get_terminal_size((80, 24)).columns
+    width = min(max(width, NARROWEST), WIDEST)
     warned = _cautions(answer, detail)
     warned += [Say(f"Missed: {each}") for each in answer.missed if Say(each) not in answer.says]
     last = len(answer.notes)  # what to type next comes last, even after the cautions
@@ -70,13 +107,14 @@ def text(answer: Answer, detail: bool = False, width: int | None = None) -> str:
 
 
 def _says(says: Sequence[Say], width: int) -> str:
-    """Paragraphs; labels, if there are any, in a column on the left."""
+    """Paragraphs; those with a label behind a column of labels."""
     labels = [len(each.label) + 2 for each in says if each.label]
     column = max(LABELS, *labels) if labels else 0
     return "\n".join(filter(None, (_say(each, column, width) for each in says)))
 
 
 def _say(say: Say, column: int, width: int) -> str:
+    column *= bool(say.label)
     first = f"{visible(say.label):<{column}}"
     words = _wrap(say.words, width, first) or first.rstrip()
     if not say.command:
@@ -113,7 +151,7 @@ def _broken(command: str, width: int, indent: str) -> str:
 def _lines(words: str, width: int, first: str, rest: str) -> list[str]:
     return textwrap.wrap(
         words,
-        max(width, 20),
+        width,
         initial_indent=first,
         subsequent_indent=rest,
         break_on_hyphens=False,
@@ -128,7 +166,7 @@ def _visible(words: str) -> str:
 
 def _table(table: Table, detail: bool, width: int) -> str:
     """Title, header and rows; a table that is too wide for the terminal comes in blocks."""
-    columns = _narrowed(printed(table, detail), width, NARROW)
+    columns = _narrowed(printed(table, detail), width)
     title = visible(table.title)
     if not columns[0].header:
         head = columns[0]._replace(header=title, texts=[f"  {each}" for each in columns[0].texts])
@@ -141,7 +179,7 @@ def _table(table: Table, detail: bool, width: int) -> str:
         if len(blocks[-1]) > 1 and _width([*blocks[-1], part]) > width:
             blocks.append(columns[:1])
         blocks[-1].append(part)
-    body = "\n\n".join(_block(each, width) for each in blocks)
+    body = "\n\n".join(map(_block, blocks))
     return "\n".join(filter(None, [_wrap(title, width), body, _wrap(table.note, width)]))
 
 
@@ -154,15 +192,15 @@ def _width(parts: Sequence[Part]) -> int:
     return sum(map(_widest, parts)) + 2 * (len(parts) - 1)
 
 
-def _narrowed(parts: list[Part], width: int, least: int) -> list[Part]:
+def _narrowed(parts: list[Part], width: int) -> list[Part]:
     """Words wrapped within their columns, the widest columns first, until the table fits."""
     over = _width(parts) - width
     wordy = [_widest(part) for part in parts if part.wraps]
     if over <= 0 or not wordy:
         return parts
-    caps = range(max(wordy), least - 1, -1)
+    caps = range(max(wordy), WORDS - 1, -1)
     fits = (cap for cap in caps if sum(max(w - cap, 0) for w in wordy) >= over)
-    cap = next(fits, 2 * least)
+    cap = next(fits, 28)
     return [_filled(part, cap) if part.wraps else part for part in parts]
 
 
@@ -174,11 +212,8 @@ def _filled(part: Part, width: int) -> Part:
     return part._replace(header=header, texts=texts)
 
 
-def _block(parts: list[Part], width: int) -> str:
+def _block(parts: list[Part]) -> str:
     """Header and rows; a cell may have several lines."""
-    if _width(parts) > width:
-        parts = [part._replace(wraps=not part.right and not part.bar) for part in parts]
-        parts = _narrowed(parts, width, LEAST)
     widths = [_widest(part) if part.right else -_widest(part) for part in parts]
     lines = []
     for row in zip(*((part.header, *part.texts) for part in parts), strict=True):
@@ -192,14 +227,13 @@ def _block(parts: list[Part], width: int) -> str:
 
 def markdown(answer: Answer, detail: bool = False) -> str:
     """For a comment or a wiki: GitHub's tables, everything else as paragraphs."""
-    warned = [_caution(each, answer, detail) for each in answer.cautions]
     parts = [
         f"# {_md(answer.title)}",
         _md(answer.about),
         *map(_md_say, answer.says),
         *(part for table in _shown(answer, detail) for part in _md_table(table, detail)),
         *map(_md_say, answer.notes),
-        *(f"> {_md(f'{each.words}   {each.command}'.rstrip())}" for each in warned),
+        *(f"> {_md(f'{x.words}   {x.command}'.rstrip())}" for x in _cautions(answer, detail)),
         *(f"> **Missed:** {_md(each)}" for each in answer.missed),
     ]
     return "\n\n".join(filter(None, parts))
@@ -228,18 +262,19 @@ def _md_table(table: Table, detail: bool) -> list[str]:
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """Rows as CSV: twelve digits; a text that a spreadsheet would run as a formula gets a quote."""
-    out = io.StringIO()
+    """Rows as CSV: twelve digits; a text that a spreadsheet would run as a formula gets a quote.
+    What is not known is empty."""
+    out = io.StringIO()  # % is twice as fast as an f-string, and a grid has 5 million cells
     csv.writer(out, lineterminator="\n").writerows(
-        ["%.12g" % cell if type(cell) is float else _csv_cell(cell) for cell in row]  # noqa: UP031
-        for row in rows  # % is twice as fast as an f-string, and a grid has 5 million cells
+        ["%.12g" % x if type(x) is float and x == x else _csv_cell(x) for x in row]  # noqa: UP031
+        for row in rows
     )
     return out.getvalue()
 
 
 def _csv_cell(cell: Any) -> Any:
     formula = isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") and cell != "-"
-    return f"'{cell}" if formula else cell
+    return f"'{cell}" if formula else "" if cell != cell else cell
 
 
 def to_csv(answer: Answer, detail: bool = False) -> str:
@@ -249,10 +284,6 @@ def to_csv(answer: Answer, detail: bool = False) -> str:
 
 
 # --- JSON, HTML -----------------------------------------------------------------------------------
-
-
-def to_json(answer: Answer, detail: bool = False) -> str:
-    return answer.to_json()
 
 
 def html(answer: Answer, detail: bool = False) -> str:
@@ -274,24 +305,15 @@ def html(answer: Answer, detail: bool = False) -> str:
         a=answer,
         tables=tables,
         plots=[(plot.title, svg(plot), legend(plot)) for plot in answer.plots],
-        sources=_sources(answer),
-        cautions=_cautions(answer),
+        cautions=_cautions(answer, detail=False),
         version=__version__,
     )
 
 
-def _sources(answer: Answer) -> list[tuple[str, str]]:
-    """What the figures rest on: title, publisher and address of each source."""
-    from ckptcost.scenario.catalog import SHIPPED, read_toml
-
-    figures = [each for case in answer.cases.values() for each in case.figures().values()]
-    cited = {name for figure in figures for name in figure.source.split("; ")}
-    known = read_toml(SHIPPED / "data/sources.toml") if figures else {}
-    parts = ("title", "publisher", "version", "url")
-    return [
-        (name, ", ".join(str(known[name][part]) for part in parts if known[name].get(part)))
-        for name in sorted(cited & known.keys())
-    ]
-
-
-WRITERS = {"text": text, "md": markdown, "csv": to_csv, "json": to_json, "html": html}
+WRITERS = {
+    "text": text,
+    "md": markdown,
+    "csv": to_csv,
+    "json": lambda answer, _: to_json(answer),
+    "html": html,
+}

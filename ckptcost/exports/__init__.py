@@ -12,17 +12,14 @@ from those. Two rules are decided before a row is here, and by no format:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import NamedTuple
 
-from ckptcost import __version__
 from ckptcost.errors import InputError, unknown_name
 
 MEMO = "memo item: already in the facility's own meter or bill, do not add it to an inventory"
-WHOLE = "whole run"
-"""the only line of an answer that does not tell lines apart"""
 
 
 class Quantity(NamedTuple):
@@ -66,12 +63,10 @@ class Subject:
 
     id: str
     name: str
-    kind: str = "plan"
-    """only one of a plan's cases will happen"""
-    start: datetime | None = None
-    end: datetime | None = None
-    saves: float | None = None
-    words: Mapping[str, str] = field(default_factory=dict)
+    start: datetime | None
+    end: datetime | None
+    saves: float | None
+    words: Mapping[str, str]
     """model, tier, cluster, site, grid, country: what is known of them"""
 
     @property
@@ -86,8 +81,7 @@ class Subject:
 class Bills:
     subjects: list[Subject]
     rows: list[Amount]
-    command: str = ""
-    version: str = __version__
+    command: str
 
     def of(self, subject: Subject, quantity: str, line: str = "total") -> Amount:
         wanted = subject.id, line, quantity
@@ -111,8 +105,6 @@ class Bills:
 
 
 class Format(NamedTuple):
-    file: str
-    """what it is called if nobody says so; a folder if it has no suffix"""
     reader: str
     use: str
     adds_up: bool = False
@@ -123,27 +115,32 @@ class Format(NamedTuple):
 
 FORMATS = {
     "csv": Format(
-        "checkpoint-costs", "spreadsheets, pandas, R, ESG suites (by mapping)",
+        "spreadsheets, pandas, R, ESG suites (by mapping)",
         "totals, ESRS E1 and SCI rows, lines; frictionless validates it",
     ),
-    "parquet": Format("checkpoint-costs.parquet", "DuckDB, warehouses", "lines of the bill"),
+    "parquet": Format("DuckDB, warehouses", "lines of the bill"),
     "prometheus": Format(
-        "ckptcost.prom", "node_exporter's textfile collector; with --start a backfill by promtool",
-        "dashboards; gauges of a plan, no counters", adds_up=True,
+        "node_exporter's textfile collector; with --start a backfill by promtool",
+        "dashboards; gauges of a plan, no counters",
+        adds_up=True,
     ),
     "focus": Format(
-        "focus.csv", "FinOps tools that import FOCUS 1.2",
-        "show-back as a memo; its dollars are on a real invoice already", True, True,
+        "FinOps tools that import FOCUS 1.2",
+        "show-back as a memo; its dollars are on a real invoice already",
+        adds_up=True,
+        dated=True,
     ),
     "codecarbon": Format(
-        "emissions.csv", "CodeCarbon, carbonboard", "beside measured runs, marked as a plan",
-        True, True,
+        "CodeCarbon, carbonboard",
+        "beside measured runs, marked as a plan",
+        adds_up=True,
+        dated=True,
     ),
     "model-card": Format(
-        "model-card.md", "people; the EU's form for general-purpose models",
+        "people; the EU's form for general-purpose models",
         "the share of checkpoints and failures in the energy of training",
     ),
-}  # fmt: skip
+}
 Files = Mapping[str, str | bytes]
 
 

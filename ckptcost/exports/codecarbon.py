@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ckptcost import __version__
 from ckptcost.exports import Bills, Files, Subject
 from ckptcost.exports.csv import text
 
@@ -42,10 +43,10 @@ def row(bills: Bills, s: Subject) -> dict[str, Any]:
         "country_name": s.words.get("country", "unknown"),
         "country_iso_code": s.words.get("country_iso3", "unknown"),
         "region": s.words.get("grid"),
-        "codecarbon_version": f"ckptcost {bills.version}",
+        "codecarbon_version": f"ckptcost {__version__}",
         "on_cloud": "N",
         "gpu_count": s.words.get("gpus"),
         "gpu_model": s.words.get("gpu_model"),
-        "tracking_mode": f"{s.kind}, memo_item",
+        "tracking_mode": "plan, memo_item",
         "pue": s.words.get("pue"),
     }

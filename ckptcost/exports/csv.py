@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ckptcost import __version__
 from ckptcost.exports import MEMO, QUANTITIES, Amount, Bills, Files, Subject, instant
 from ckptcost.write import csv_text
 
@@ -99,7 +100,7 @@ def _row(s: Subject, amount: Amount, unit: str, ledger: str) -> dict[str, Any]:
         **amount._asdict(),
         **s.words,
         "name": s.name,
-        "kind": s.kind,
+        "kind": "plan",
         "start": instant(s.start),
         "end": instant(s.end),
         "metric": amount.quantity,
@@ -124,7 +125,7 @@ def write(bills: Bills) -> Files:
         "profile": "tabular-data-package",
         "name": "checkpoint-costs",
         "title": "What checkpoints cost",
-        "description": f"ckptcost {bills.version}: {bills.command}. {MEMO}",
+        "description": f"ckptcost {__version__}: {bills.command}. {MEMO}",
         "resources": [
             _resource("totals", TOTALS, ("subject", "metric"), files["totals.csv"]),
             _resource("lines", LINES, ("subject", "line", "metric"), files["lines.csv"]),

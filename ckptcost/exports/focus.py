@@ -15,41 +15,25 @@ from typing import Any
 from ckptcost.exports import QUANTITIES, Bills, Files, Subject, instant
 from ckptcost.exports.csv import text
 
-COLUMNS = """
-BilledCost BillingAccountId BillingAccountName BillingCurrency BillingPeriodEnd BillingPeriodStart
-ChargeCategory ChargeClass ChargeDescription ChargePeriodEnd ChargePeriodStart ContractedCost
-EffectiveCost InvoiceIssuerName ListCost PricingQuantity PricingUnit ProviderName PublisherName
-ServiceCategory ServiceName BillingAccountType ChargeFrequency CommitmentDiscountStatus
-ConsumedQuantity ConsumedUnit ContractedUnitPrice InvoiceId ListUnitPrice PricingCategory
-PricingCurrency PricingCurrencyContractedUnitPrice PricingCurrencyEffectiveCost
-PricingCurrencyListUnitPrice RegionId RegionName ResourceId ResourceName ResourceType
-ServiceSubcategory SkuId SkuMeter SkuPriceDetails SkuPriceId SubAccountId SubAccountName
-SubAccountType Tags
-""".split()  # noqa: SIM905
+COSTS = ("BilledCost", "ContractedCost", "EffectiveCost", "ListCost")
 OURS = {
     f"x_{q.title().replace('_', '')}{about.unit.replace('-', '')}": q
     for q, about in QUANTITIES.items()
     if q != "cost"
 }
-COSTS = """
-BilledCost ContractedCost EffectiveCost ListCost PricingCurrencyEffectiveCost
-""".split()  # noqa: SIM905
-PRICES = """
-ListUnitPrice ContractedUnitPrice PricingCurrencyListUnitPrice PricingCurrencyContractedUnitPrice
-""".split()  # noqa: SIM905
 ISSUER = "ckptcost (memo)"
 STORAGE = ("storage_write", "network", "requests", "retention")
 
 
 def write(bills: Bills) -> Files:
-    rows: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
     for s in bills.needing("FOCUS", "cost"):
         tags = {f"ckptcost/{name}": said for name, said in s.words.items()}
         if lacks := bills.of(s, "cost").lacks:
             tags["ckptcost/lacks"] = lacks
         for line in bills.lines(s):
-            rows += rows_of(bills, s, line, json.dumps(tags))
-    return {"focus.csv": text([*COLUMNS, *OURS, "x_Line", "x_Kind"], rows)}
+            found += rows_of(bills, s, line, json.dumps(tags))
+    return {"focus.csv": text(next(iter(found), {}), found)}
 
 
 def months(s: Subject) -> Iterator[tuple[datetime, datetime, datetime, datetime, float]]:
@@ -72,43 +56,33 @@ def rows_of(bills: Bills, s: Subject, line: str, tags: str) -> Iterator[dict[str
         return
     for first, after, begin, end, share in months(s):
         mine = {q: None if value is None else value * share for q, value in amounts.items()}
-        cost = priced * share
+        cost, hours = priced * share, (end - begin).total_seconds() / 3600
         yield {
             **words(s, line),
-            **prices(line, mine["gpu_time"] or 0.0, cost, (end - begin).total_seconds() / 3600),
+            "PricingQuantity": mine["gpu_time"] or hours,
+            "PricingUnit": "GPU-Hours" if mine["gpu_time"] else "Hours",
             "BillingPeriodStart": instant(first),
             "BillingPeriodEnd": instant(after),
             "ChargePeriodStart": instant(begin),
             "ChargePeriodEnd": instant(end),
-            "ChargeCategory": "Usage",
-            "Tags": tags,
             **dict.fromkeys(COSTS, cost),
+            "Tags": tags,
             **{ours: mine[q] for ours, q in OURS.items()},
+            "x_Line": line,
         }
 
 
-def prices(line: str, held: float, cost: float, hours: float) -> dict[str, Any]:
-    """Quantity and unit price, whose product is the cost: by the GPU-hour if GPUs are held."""
-    quantity, unit = (held, "GPU-Hours") if held > 0 else (hours, "Hours")
-    return {
-        **dict.fromkeys(("PricingQuantity", "ConsumedQuantity"), quantity),
-        **dict.fromkeys(("PricingUnit", "ConsumedUnit"), unit),
-        **dict.fromkeys(PRICES, cost / quantity),
-        "PricingCategory": "Other",
-        "SkuPriceId": f"checkpoint/{line}/{unit}",
-    }
-
-
 def words(s: Subject, line: str) -> dict[str, Any]:
-    storage = line.removeprefix("second_") in STORAGE
+    kind = "Storage" if line.removeprefix("second_") in STORAGE else "Compute"
     return {
         "BillingAccountId": "ckptcost",
         "BillingAccountName": "ckptcost",
-        "BillingAccountType": "Memo account",
         "BillingCurrency": "USD",
-        "PricingCurrency": "USD",
+        "ChargeCategory": "Usage",
+        "ChargeClass": None,
         "ChargeDescription": f"(memo) {line.replace('_', ' ')}: {s.name}",
         "ChargeFrequency": "Usage-Based",
+        "InvoiceId": None,
         "InvoiceIssuerName": ISSUER,
         "ProviderName": ISSUER,
         "PublisherName": "ckptcost",
@@ -117,11 +91,7 @@ def words(s: Subject, line: str) -> dict[str, Any]:
         "ResourceId": s.id,
         "ResourceName": s.name,
         "ResourceType": "Training run",
-        "ServiceCategory": "Storage" if storage else "Compute",
-        "ServiceName": "Checkpoint storage" if storage else "Checkpoint compute",
-        "ServiceSubcategory": "Other (Storage)" if storage else "Other (Compute)",
-        "SkuId": f"checkpoint/{line}",
-        "SkuMeter": line.replace("_", " "),
-        "x_Line": line,
-        "x_Kind": s.kind,
+        "ServiceCategory": kind,
+        "ServiceName": f"Checkpoint {kind.lower()}",
+        "ServiceSubcategory": f"Other ({kind})",
     }

@@ -4,6 +4,7 @@ training run, so it is not filled in with the share of its checkpoints."""
 
 from __future__ import annotations
 
+from ckptcost import __version__
 from ckptcost.exports import MEMO, QUANTITIES, Bills, Files, Subject
 from ckptcost.scenario.units import number
 
@@ -36,6 +37,6 @@ def form(bills: Bills, s: Subject) -> str:
             f"# Checkpoints and failures: {s.name}\n",
             "| asked | answer | range |\n|---|---|---|",
             *rows,
-            f"\nHow: estimated before training, by ckptcost {bills.version}; a {MEMO}.",
+            f"\nHow: estimated before training, by ckptcost {__version__}; a {MEMO}.",
         ]
     )

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from math import isfinite
 from typing import Any
 
-from ckptcost.answer import Answer, Cell, Range
+from ckptcost.answer import Answer, Range, Table
 from ckptcost.errors import InputError, unknown_name
-from ckptcost.exports import QUANTITIES, WHOLE, Amount, Bills, Subject
+from ckptcost.exports import QUANTITIES, Amount, Bills, Subject
 from ckptcost.scenario.catalog import rows
 from ckptcost.scenario.resolve import Scenario
 from ckptcost.scenario.units import per
@@ -28,87 +28,76 @@ DECIDES = {
 
 def bills_of(answer: Answer, case: str = "", start: datetime | None = None) -> Bills:
     """A subject for each case, or the one that is named."""
-    totals, lines = _rows(answer, "cases"), _rows(answer, "lines")
-    by_case = {str(row["case"]): row for row in totals}
-    if not by_case or len(by_case) < len(totals):  # the plans of a grid have no names
+    tables = {table.name: table for table in answer.tables}
+    if not {"cases", "lines"} <= tables.keys():
         problem = f"an answer of {answer.question} holds no bill of its cases"
         raise InputError(problem, remedy="hand over one of: ckptcost model JOB -f json")
-    if case and case not in by_case:
-        raise unknown_name("case", case, by_case, "--case")
+    lines = _rows(tables["lines"])
+    totals = {str(row["case"]): row for row in _rows(tables["cases"])}
+    if case and case not in totals:
+        raise unknown_name("case", case, totals, "--case")
     bills = Bills([], [], answer.command)
-    for name in [case] if case else by_case:
-        row, scenario = by_case[name], answer.cases.get(name)
-        bills.subjects.append(_subject(row, scenario, start))
-        bills.rows += _amounts(row, lines, scenario)
+    for name in [case] if case else totals:
+        mine, scenario = [row for row in lines if row["case"] == name], answer.cases[name]
+        bills.subjects.append(_subject(name, totals[name], scenario, start))
+        bills.rows += _amounts(name, totals[name], mine, scenario)
     return bills
 
 
-def _rows(answer: Answer, name: str) -> list[dict[str, Cell]]:
-    """Of a table that has every quantity by case; none if there is no such table."""
-    for table in answer.tables:
-        keys = [column.key for column in table.columns]
-        if table.name == name and {"case", *QUANTITIES} <= set(keys):
-            return [dict(zip(keys, row, strict=True)) for row in table.rows]
-    return []
+def _rows(table: Table) -> list[dict[str, Any]]:
+    keys = [column.key for column in table.columns]
+    return [dict(zip(keys, row, strict=True)) for row in table.rows]
 
 
 def _amounts(
-    row: dict[str, Cell], lines: list[dict[str, Cell]], scenario: Scenario | None
+    case: str, total: dict[str, Any], lines: list[dict[str, Any]], scenario: Scenario
 ) -> Iterator[Amount]:
     """Lines and totals of one case."""
-    mine = [each for each in lines if each["case"] == row["case"]] or [row | {"line": WHOLE}]
-    figures = scenario.figures() if scenario else {}
+    figures = scenario.figures()
     for quantity, path in DECIDES.items():
         figure = figures.get(path)
         stands = ", ".join(filter(None, (figure.basis, figure.source))) if figure else ""
         source = f"{path}: {stands}" if figure else ""
-        amounts = [_amount(each, str(each["line"]), quantity, source) for each in mine]
+        amounts = [_amount(case, each["line"], quantity, each[quantity], source) for each in lines]
         yield from amounts
         lacks = ", ".join(each.line for each in amounts if each.value is None)
-        yield _amount(row, "total", quantity, source)._replace(lacks=lacks)
+        yield _amount(case, "total", quantity, total[quantity], source)._replace(lacks=lacks)
 
 
-def _amount(row: dict[str, Cell], line: str, quantity: str, source: str) -> Amount:
-    cell: Any = row[quantity]
+def _amount(case: str, line: str, quantity: str, cell: Range, source: str) -> Amount:
     unit = per(QUANTITIES[quantity].unit)
-    ends = cell if isinstance(cell, Range) else (cell, cell, cell)
-    value, low, high = (float(x) / unit if isfinite(x) else None for x in ends)
-    case = str(row["case"])
+    value, low, high = (float(x) / unit if isfinite(x) else None for x in cell)
     if value is None:
         return Amount(case, line, quantity, None, source=source)
     return Amount(case, line, quantity, value, low, high, "modelled", source)
 
 
-def _subject(row: dict[str, Cell], scenario: Scenario | None, start: datetime | None) -> Subject:
-    wall, saves = (_value(row.get(key)) for key in ("wall", "saves"))
-    end = start + timedelta(seconds=wall) if start and wall is not None and wall < 3e9 else None
-    case = str(row["case"])
-    name = f"{scenario.name}, {case}" if scenario and scenario.name != case else case
-    words = _words(scenario) if scenario else {}
-    return Subject(case, name, start=start, end=end, saves=saves, words=words)
-
-
-def _value(cell: Any) -> float | None:
-    value = cell.value if isinstance(cell, Range) else cell
-    return float(value) if isinstance(value, (int, float)) and isfinite(value) else None
+def _subject(
+    case: str, total: dict[str, Any], scenario: Scenario, start: datetime | None
+) -> Subject:
+    wall, saves = total["wall"].value, total["saves"].value
+    end = start + timedelta(seconds=wall) if start and wall < 3e9 else None
+    name = f"{scenario.name}, {case}" if scenario.name != case else case
+    return Subject(case, name, start, end, saves if isfinite(saves) else None, _words(scenario))
 
 
 def _words(scenario: Scenario) -> dict[str, str]:
     """What is known of a job in words; what is not known is left out."""
-    names, figures = scenario.names, scenario.figures()
-    grid = str(scenario.said["site"].get("grid") or "")
-    place = next((each for each in rows("grids.csv") if each["id"] == grid), None)
-    is_country = place and place["scope"].startswith("country")
+    names, said = scenario.names, scenario.said
+    grid = str(said["site"].get("grid") or "")
+    place = next((row for row in rows("grids.csv") if row["id"] == grid), {"scope": ""})
+    is_country = place["scope"].startswith("country")
+    gpus, pue = said["cluster"].get("gpus"), said["site"].get("pue")
     found = {
         "model": names.get("checkpoint"),
-        "tier": scenario.said["tier"].get("id"),
+        "tier": said["tier"].get("id"),
         "cluster": names.get("cluster"),
         "site": names.get("site"),
         "grid": names.get("grid"),
-        "country": place["name"] if place and is_country else "",
-        "country_iso3": grid if is_country else "",
-        "gpus": f"{figures['cluster.gpus'].value:.0f}" if "cluster.gpus" in figures else "",
+        "country": is_country and place["name"],
+        "country_iso3": is_country and grid,
+        "gpus": gpus and f"{gpus.value:.0f}",
         "gpu_model": names.get("accelerator"),
-        "pue": f"{figures['site.pue'].value:g}" if "site.pue" in figures else "",
+        "pue": pue and f"{pue.value:g}",
     }
     return {key: str(value) for key, value in found.items() if value}

@@ -8,7 +8,6 @@ is named in `ckptcost_plan_unknown`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ckptcost.exports import QUANTITIES, Amount, Bills, Files, Subject
 
@@ -23,52 +22,46 @@ BASE = {
 
 
 ENDS = {"": "", "_low": " (5th percentile)", "_high": " (95th percentile)"}
-
-
-class Sample(NamedTuple):
-    family: str
-    help: str
-    labels: dict[str, str]
-    value: float
+Sample = tuple[str, str, dict[str, str], float]
+"""family, its help, labels, value"""
 
 
 def samples(bills: Bills, s: Subject) -> Iterator[Sample]:
     who = {"case": s.id}
     about = who | {"name": s.name, "inventory": "memo_item", **s.words}
-    yield Sample("ckptcost_plan_about", "What was planned; 1.", about, 1.0)
+    yield "ckptcost_plan_about", "What was planned; 1.", about, 1.0
     if s.saves is not None:
-        yield Sample("ckptcost_plan_saves", "Completed saves, on average.", who, s.saves)
+        yield "ckptcost_plan_saves", "Completed saves, on average.", who, s.saves
     for row in bills.rows:
         if row.subject == s.id:
             yield from of_row(row, who)
 
 
 def of_row(row: Amount, who: dict[str, str]) -> Iterator[Sample]:
-    words = QUANTITIES[row.quantity].words
-    unit, times = BASE[QUANTITIES[row.quantity].unit]
+    q, words = row.quantity, QUANTITIES[row.quantity].words
+    unit, times = BASE[QUANTITIES[q].unit]
+    line = who | {"line": row.line}
     if row.value is None:
-        labels = who | {"line": row.line, "quantity": row.quantity}
-        yield Sample("ckptcost_plan_unknown", "1: not known, and in no sum.", labels, 1.0)
+        yield "ckptcost_plan_unknown", "1: not known, and in no sum.", line | {"quantity": q}, 1.0
     elif row.line != "total":
-        name, labels = f"ckptcost_plan_{row.quantity}_{unit}", who | {"line": row.line}
-        yield Sample(name, f"{words}, by line.", labels, row.value * times)
+        yield f"ckptcost_plan_{q}_{unit}", f"{words}, by line.", line, row.value * times
     else:
         for (end, which), value in zip(ENDS.items(), (row.value, row.low, row.high), strict=True):
             if value is not None:
-                name = f"ckptcost_plan_sum_{row.quantity}{end}_{unit}"
-                yield Sample(name, f"{words}, all lines{which}.", who, value * times)
+                name = f"ckptcost_plan_sum_{q}{end}_{unit}"
+                yield name, f"{words}, all lines{which}.", who, value * times
 
 
 def write(bills: Bills) -> Files:
     families: dict[str, list[str]] = {}
-    for s in bills.subjects:
-        when = f" {s.end.timestamp():.0f}" if s.end else ""
-        for name, help_, labels, value in samples(bills, s):
-            lines = families.setdefault(name, [f"# HELP {name} {help_}", f"# TYPE {name} gauge"])
-            said = ",".join(f'{key}="{escape(text)}"' for key, text in labels.items() if text)
-            lines.append(f"{name}{{{said}}} {value:.12g}{when}")
+    (s,) = bills.subjects
+    when = f" {s.end.timestamp():.0f}" if s.end else ""
+    for name, help_, labels, value in samples(bills, s):
+        lines = families.setdefault(name, [f"# HELP {name} {help_}", f"# TYPE {name} gauge"])
+        said = ",".join(f'{key}="{escape(text)}"' for key, text in labels.items() if text)
+        lines.append(f"{name}{{{said}}} {value:.12g}{when}")
     out = [line for lines in families.values() for line in lines]
-    if any(s.end for s in bills.subjects):
+    if s.end:
         return {"ckptcost.om": "\n".join([*out, "# EOF"]) + "\n"}
     return {"ckptcost.prom": "\n".join(out) + "\n"}
 

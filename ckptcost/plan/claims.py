@@ -253,11 +253,9 @@ def lacking(claim: Claim, what: str) -> list[str]:
     >>> lacking(Claim("a", "", {"size": one, "params": one}, frozenset()), "size")
     ['bytes_per_param']
     """
-    forms = [(law.forms, form) for law in LAWS.values() for form in law.forms.values()]
-    needs = [{*forms_of, *form.formula.names} for forms_of, form in forms]
     ways = [
-        sorted(name for name in need - {what} if not claim.best(name, without=what))
-        for need in needs
-        if what in need
+        sorted(name for name in law.quantities - {what} if not claim.best(name, without=what))
+        for law in LAWS.values()
+        if what in law.quantities
     ]
     return min(filter(None, ways), key=len, default=[])

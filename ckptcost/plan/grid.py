@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,17 +17,9 @@ CHUNK = 8192
 """points that are evaluated together: more would only take more memory"""
 
 
-class Axis(NamedTuple):
-    """A figure and its values, in SI."""
-
-    path: str
-    values: Array
-
-
-def points(axes: Sequence[Axis]) -> dict[str, Array]:
+def points(axes: Mapping[str, Array]) -> dict[str, Array]:
     """By path: its value at every point of the grid, the last axis running fastest."""
-    grids = np.meshgrid(*(axis.values for axis in axes), indexing="ij")
-    return {axis.path: grid.ravel() for axis, grid in zip(axes, grids, strict=True)}
+    return dict(zip(axes, map(np.ravel, np.meshgrid(*axes.values(), indexing="ij")), strict=True))
 
 
 def laid(base: Scenario, at: Mapping[str, Array], draws: int = 0) -> World:

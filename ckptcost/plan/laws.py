@@ -152,6 +152,10 @@ class Law(NamedTuple):
     forms: dict[str, Form]
     """by the quantity that each gives"""
 
+    @property
+    def quantities(self) -> set[str]:
+        return {*self.forms}.union(*(form.formula.names for form in self.forms.values()))
+
 
 UNLESS = {
     "cadence, waiting": {"stall"},
@@ -173,18 +177,15 @@ power
 energy of all
     total_energy = saves * energy: {saves} x {energy} = {total_energy}
     energy = total_energy / saves: {total_energy} / {saves} = {energy}
-    saves = total_energy / energy: {total_energy} / {energy} = {saves} checkpoints
 size of all
     total_size = saves * size: {saves} x {size} = {total_size}
     size = total_size / saves: {total_size} / {saves} = {size}
-    saves = total_size / size: {total_size} / {size} = {saves} checkpoints
 energy per byte
     energy = energy_per_byte * size: {size} at {energy_per_byte} is {energy}
     energy_per_byte = energy / size: {energy} for {size} is {energy_per_byte}
 state
     size = params * bytes_per_param: {params} parameters x {bytes_per_param} = {size}
     bytes_per_param = size / params: {size} / {params} parameters = {bytes_per_param} a parameter
-    params = size / bytes_per_param: {size} / {bytes_per_param} = {params} parameters
 cadence
     saves_per_day = 86400 / (interval + stall):
         one each {interval} and {stall} of stall is {saves_per_day} a day
@@ -193,11 +194,8 @@ cadence
 cadence, waiting: training waits for the whole save
     saves_per_day = 86400 / (interval + time):
         one each {interval}, {time} long, is {saves_per_day} a day
-    interval = 86400 / saves_per_day - time:
-        {saves_per_day} a day, {time} long, leaves {interval} between them
 cadence, at most: reached by saves that training does not wait for
     saves_per_day <= 86400 / interval: one each {interval} is at most {saves_per_day} a day
-    interval <= 86400 / saves_per_day: {saves_per_day} a day leaves at most {interval} between them
 stall share
     stall_share = 1 / (1 + interval / stall):
         {stall} of stall after each {interval} of training is {stall_share}
@@ -205,14 +203,11 @@ stall share
 stall share, waiting: training waits for the whole save
     stall_share = 1 / (1 + interval / time): saved every {interval} that is {stall_share}
     interval = time * (1 / stall_share - 1): {time} is {stall_share} if saves are {interval} apart
-    time = interval / (1 / stall_share - 1): {stall_share} of every {interval} is {time}
 speed-up: only the saves get faster
     runtime_saved = stall_share * (1 - 1 / speedup):
         {stall_share} of stall, {speedup} faster, saves {runtime_saved}
     stall_share = runtime_saved / (1 - 1 / speedup):
         {runtime_saved} saved by {speedup} faster saves needs {stall_share} of stall
-    speedup = 1 / (1 - runtime_saved / stall_share):
-        {runtime_saved} saved of {stall_share} of stall is {speedup} faster
 failure rate
     mttf = 86400 / failures_per_day: {failures_per_day} failures a day is one in {mttf}
     failures_per_day = 86400 / mttf: one in {mttf} is {failures_per_day} failures a day
@@ -221,19 +216,14 @@ failures counted
         {failures} failures in {duration} is {failures_per_day} a day
     failures = failures_per_day * duration / 86400:
         {failures_per_day} a day for {duration} is {failures} failures
-    duration = failures / failures_per_day * 86400:
-        {failures} failures at {failures_per_day} a day take {duration}
 GPU time per failure: failures grow with GPUs
     gpu_mttf = mttf * gpus: {mttf} on {gpus} GPUs is {gpu_mttf} a failure
     mttf = gpu_mttf / gpus: {gpu_mttf} a failure on {gpus} GPUs is {mttf}
-    gpus = gpu_mttf / mttf: {gpu_mttf} a failure in {mttf} is {gpus} GPUs
 saves for a goodput: the best interval, and no time to recover (first order)
     saves_per_day = failures_per_day / (1 - goodput):
         {goodput} with {failures_per_day} failures a day: {saves_per_day} saves a day
     goodput = 1 - failures_per_day / saves_per_day:
         {failures_per_day} failures and {saves_per_day} saves a day leave {goodput}
-    failures_per_day = saves_per_day * (1 - goodput):
-        {goodput} with {saves_per_day} saves a day: {failures_per_day} failures a day
 goodput for saves: each failure costs half an interval and nothing else
     goodput <= (1 + 1 / (1 + failures_per_day / saves_per_day)) / 2:
         {failures_per_day} failures, {saves_per_day} saves a day: at most {goodput}
@@ -247,20 +237,13 @@ goodput: the best interval (exact)
 requests
     request_size = size / requests: {size} in {requests} requests is {request_size} each
     size = requests * request_size: {requests} requests of {request_size} are {size}
-    requests = size / request_size: {size} by {request_size} is {requests} requests
 Little's law
     latency = queue_depth * time / requests:
         {queue_depth} waiting, {requests} requests in {time}: each takes {latency}
     queue_depth = latency * requests / time:
         {requests} requests of {latency} in {time}: {queue_depth} at a time
-    requests = queue_depth * time / latency:
-        {queue_depth} at a time, {latency} each, for {time}: {requests} requests
-    time = latency * requests / queue_depth:
-        {requests} requests of {latency}, {queue_depth} at a time, take {time}
 wear
     drive_writes_per_day = size / capacity * 86400 / time:
-        {size} in {time} fills {capacity} {drive_writes_per_day} times a day
-    capacity = size / drive_writes_per_day * 86400 / time:
         {size} in {time} fills {capacity} {drive_writes_per_day} times a day
 """
 """name: what it assumes; below it the quantity that is given, its formula and a sentence"""

@@ -72,21 +72,10 @@ def _doubt(
     """An amount beside the end of what is usual that it lies beyond."""
     high = amount > usual[-1][0]
     end, source = usual[-1] if high else usual[0]
-    times = f"{number(amount / end, 2)} times" if high else f"{_part(end / amount)} of"
+    times = f"{number(amount / end, 2)} times" if high else f"1/{number(round(end / amount), 2)} of"
     known = ", ".join(filter(None, (show(end, check["unit"]), catalog.source_title(source))))
     shown = (check["says"] or "{}").format(show(amount, check["unit"]))
     return Doubt(path, shown, f"is {times} {check['most' if high else 'least']} ({known})")
-
-
-def _part(ratio: float) -> str:
-    """
-    >>> _part(36.2), _part(18.0), _part(8471.0)
-    ('a 36th', 'an 18th', 'an 8,500th')
-    """
-    text = number(round(ratio), 2)
-    ending = {"1": "st", "2": "nd", "3": "rd"}.get(text[-1], "th")
-    ending = "th" if text[-2:] in ("11", "12", "13") else ending
-    return f"{'an' if text.startswith('8') or text in ('11', '18') else 'a'} {text}{ending}"
 
 
 # --- amounts ------------------------------------------------------------------------------------

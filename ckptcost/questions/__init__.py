@@ -3,7 +3,19 @@ its parameters are the flags, its docstring is the help, and it returns an Answe
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:  # what `ckptcost` offers, so that calls of it are typed
+    from ckptcost.questions.audit import audit as audit
+    from ckptcost.questions.catalog import catalog as catalog
+    from ckptcost.questions.compare import compare as compare
+    from ckptcost.questions.export import export as export
+    from ckptcost.questions.init import init as init
+    from ckptcost.questions.interval import interval as interval
+    from ckptcost.questions.model import model as model
+    from ckptcost.questions.need import need as need
+    from ckptcost.questions.report import report as report
+    from ckptcost.questions.simulate import simulate as simulate
 
 
 class Verb(NamedTuple):
@@ -35,4 +47,4 @@ VERBS = {
     "catalog": Verb("Help", "[WORD]", "Search models, tiers, clusters, sites, sources."),
     "init": Verb("Help", "FILE", "Write a 20-line job file to start from."),
 }
-"""a further question is one module and one line here"""
+"""a further question is one module, and a line here and one above for type checkers"""

@@ -14,18 +14,17 @@ from ckptcost.plan.readings import BOUNDARIES, Reading, reading_of
 from ckptcost.plan.sheets import Sheet, meant, sheet_of
 from ckptcost.questions.common import Flag
 from ckptcost.scenario import catalog
-from ckptcost.scenario.units import number, per
+from ckptcost.scenario.units import number, per, show_range
 
 SHEET = Flag("a shipped sheet of statements, or a TOML file of your own", "SHEET", place=True)
-STRICT = Flag("exit 3 if a statement does not agree with the others")
 
 
-def audit(sheet: Annotated[str, SHEET] = "", *, strict: Annotated[bool, STRICT] = False) -> Answer:
+def audit(sheet: Annotated[str, SHEET] = "") -> Answer:
     """Do a vendor's numbers agree with each other?
 
     ckptcost audit ddn-2025
     ckptcost audit ddn-2025 --detail
-    ckptcost audit sheet.toml --strict
+    ckptcost audit sheet.toml
     """
     read = sheet_named(sheet)
     agree, wrong, open_ = (
@@ -33,28 +32,25 @@ def audit(sheet: Annotated[str, SHEET] = "", *, strict: Annotated[bool, STRICT] 
         for word in (AGREES, CONTRADICTS, OPEN)
     )
     readings = [found for claim in read.claims.values() if (found := reading_of(claim))]
-    agrees, does = ("agrees" if len(agree) == 1 else "agree"), _does(wrong)
+    agrees = "agrees" if len(agree) == 1 else "agree"
+    does = "does" if len(wrong) == 1 else "do"
     counts = f"{len(agree)} {agrees}, {len(wrong)} {does} not, {len(open_)} cannot be checked."
     verdicts, arithmetic = statement_tables(read)
-    labels = [CONTRADICTS.upper(), *("" for _ in wrong)]
-    says = [
-        Say(contradiction(read, each), label) for each, label in zip(wrong, labels, strict=False)
-    ]
+    says = [Say(f"{len(read.verdicts)} statements: {counts}")]
+    says += [Say(contradiction(read, each)) for each in wrong]
     notes = [
         Say(f"{word.upper()} ({len(verdicts)})  {in_one_line(read, verdicts)}.")
         for word, verdicts in ((AGREES, agree), (OPEN, open_))
         if verdicts
     ]
-    contradicted = f"{len(wrong)} of {len(read.verdicts)} statements {does} not agree"
     return Answer(
         "audit",
         "Do these numbers agree with each other?",
         read.name,
-        [Say(counts, f"{len(read.verdicts)} statements"), *says],
+        says,
         [verdicts, *energy_table(readings), arithmetic],
         [*notes, Say("The arithmetic:", command=f"ckptcost audit {sheet} --detail")],
-        missed=[f"{contradicted} with the others"] if strict and wrong else [],
-        options={"sheet": sheet, "strict": strict},
+        options={"sheet": sheet},
     )
 
 
@@ -74,10 +70,6 @@ def sheet_named(name: str) -> Sheet:
         raise (error if error.where.startswith(str(path)) else error.at(name)) from None
 
 
-def _does(statements: Sequence[Verdict]) -> str:
-    return "does" if len(statements) == 1 else "do"
-
-
 # --- words ----------------------------------------------------------------------------------------
 
 
@@ -94,7 +86,7 @@ def contradiction(sheet: Sheet, verdict: Verdict) -> str:
     arithmetic, other = verdict.arithmetic(), meant(verdict)
     agrees = f' Agrees if "{other}" was meant.' if other else ""
     stated = ": ".join(about_and_words(sheet, verdict))
-    return f'"{stated}"\n{arithmetic[:1].upper()}{arithmetic[1:]}.{agrees}'
+    return f'{CONTRADICTS.upper()}  "{stated}"\n{arithmetic[:1].upper()}{arithmetic[1:]}.{agrees}'
 
 
 def in_one_line(sheet: Sheet, verdicts: Sequence[Verdict]) -> str:
@@ -133,7 +125,10 @@ def statement_tables(sheet: Sheet) -> list[Table]:
     steps: list[list[Cell]] = []
     for each in sheet.verdicts:
         verdicts.append([each.path, each.stated.say(), each.word, gives(each)])
-        steps.append([each.path, explained(each) or why_open(sheet, each)])
+        apart = f": {number(each.factor)} times apart" if each.factor > 1 else ""
+        assumes = f" ({LAWS[each.law].assumes})" if each.law in LAWS else ""
+        arithmetic = f"{each.arithmetic()}{apart}{assumes.replace(' ()', '')}"
+        steps.append([each.path, arithmetic or why_open(sheet, each)])
     further = {
         f"{claim.id}.{what}": fact
         for claim in sheet.claims.values()
@@ -143,10 +138,10 @@ def statement_tables(sheet: Sheet) -> list[Table]:
     steps += [[path, "; ".join(fact.steps())] for path, fact in further.items()]
     headers = {"statement": "statement", "stated": "stated", "verdict": "verdict"}
     columns = [Column(*each) for each in (headers | {"follows": "the rest gives"}).items()]
-    arithmetic = [Column("quantity", "quantity"), Column("arithmetic", "arithmetic")]
+    by_quantity = [Column("quantity", "quantity"), Column("arithmetic", "arithmetic")]
     return [
         Table("verdicts", "Every statement", columns, verdicts, sheet.note, shown=False),
-        Table("arithmetic", "The arithmetic", arithmetic, steps, shown=False),
+        Table("arithmetic", "The arithmetic", by_quantity, steps, shown=False),
     ]
 
 
@@ -154,13 +149,6 @@ def gives(verdict: Verdict) -> str | None:
     fact = verdict.follows
     at_most = "at most " if fact and fact.at_most else ""
     return f"{at_most}{fact.say(verdict.stated.unit)}" if fact else None
-
-
-def explained(verdict: Verdict) -> str:
-    """The arithmetic, how far apart both are, and what it assumes."""
-    apart = f": {number(verdict.factor)} times apart" if verdict.factor > 1 else ""
-    assumes = LAWS[verdict.law].assumes if verdict.law in LAWS else ""
-    return f"{verdict.arithmetic()}{apart}{f' ({assumes})' if assumes else ''}"
 
 
 def energy_table(readings: Sequence[Reading]) -> list[Table]:
@@ -201,12 +189,12 @@ def what_fits(readings: Sequence[Reading]) -> str:
 
 
 def ends(span: Span, unit: str) -> str:
-    """Both ends as numbers in a unit: "15-20", "<2"; equal ones are one number.
+    """Both ends as numbers in a unit; equal ones are one number.
 
-    >>> ends(Span(15.0, 20.0), ""), ends(Span(0.0, 2.0), ""), ends(Span(2.0, float("inf")), "")
-    ('15-20', '<2', '>2')
+    >>> ends(Span(15.0, 20.0), ""), ends(Span(2.0, 2.0), ""), ends(Span(2.0, float("inf")), "")
+    ('15-20', '2', '>2')
     """
-    low, high = (number(end / per(unit), 2 if span.low < span.high else 3) for end in span)
-    if span.low == 0 or span.high == float("inf"):
-        return f"<{high}" if span.low == 0 else f">{low}"
-    return low if low == high else f"{low}-{high}"
+    low, high = (end / per(unit) for end in span)
+    if low < high < float("inf"):
+        return show_range(low, high, "")
+    return ("" if low == high else ">") + number(low)

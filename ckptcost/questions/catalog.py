@@ -115,8 +115,9 @@ def listing(found: dict[str, list[Item]], words: str) -> Answer:
         for kind, items in found.items()
     )
     tables = [list_table(kind, items) for kind, items in found.items()]
-    first = next(iter(found.values()))[0].id
-    notes = [Say("One entry with its figures and sources:", "", f"ckptcost catalog {first}")]
+    kind, (first, *_) = next(iter(found.items()))
+    command = f"ckptcost catalog {kind} {first.id}"  # an id may be that of several kinds
+    notes = [Say("One entry with its figures and sources:", "", command)]
     return Answer("catalog", f"Catalogue: {words}", counts, [], tables, notes)
 
 
@@ -213,35 +214,38 @@ def _item(kind: str, id_: str) -> Item:
     return Item(id_, entry.name, source, entry.said | entry.about)
 
 
-def _figure(said: Said, key: str, unit: str = "", digits: int = 3) -> str:
-    """A figure of an entry in a unit."""
-    found = said.get(key)
-    return number(found.value / per(unit), digits) if isinstance(found, Figure) else UNKNOWN
+class Shown(NamedTuple):
+    """A figure or word of an entry in a list."""
 
+    key: str
+    unit: str = ""
+    digits: int = 3
 
-def _rates(said: Said, write: str, unit: str = "GB/s") -> str:
-    """Write and read rate; one where both are the same or only one is known."""
-    both = [_figure(said, key, unit) for key in (write, write.replace("write", "read"))]
-    return both[0] if both[1] in (UNKNOWN, both[0]) else "/".join(both)
+    def of(self, said: Said) -> str:
+        """In its unit; of two rates the read rate behind the write rate, if they differ."""
+        found, read = (said.get(key) for key in (self.key, self.key.replace("write", "read")))
+        if not isinstance(found, Figure):
+            return UNKNOWN if found is None else str(found)
+        texts = [
+            number(each.value / per(self.unit), self.digits)
+            for each in (found, read)
+            if isinstance(each, Figure)
+        ]
+        return "/".join(dict.fromkeys(texts))
 
 
 def _system(said: Said) -> str:
-    if "write_per_capacity" in said:
-        return f"{_rates(said, 'write_per_capacity', 'GB/s/TiB')}/TiB"
-    return _rates(said, "write")
-
-
-def _memory(said: Said) -> str:
-    memory = said.get("memory", UNKNOWN)
-    return str(getattr(memory, "text", memory))
+    """The rate of the whole, or for each TiB of its capacity."""
+    by_capacity = Shown("write_per_capacity", "GB/s/TiB").of(said)
+    return Shown("write", "GB/s").of(said) if by_capacity == UNKNOWN else f"{by_capacity}/TiB"
 
 
 KINDS = {
     "checkpoint": Kind(
         "models",
         {
-            "parameters": lambda said: _figure(said, "params").replace("G", "B"),
-            "size, GB": lambda said: _figure(said, "size", "GB"),
+            "parameters": lambda said: Shown("params").of(said).replace("G", "B"),
+            "size, GB": Shown("size", "GB").of,
         },
         "ckptcost model --set checkpoint.model=",
     ),
@@ -249,38 +253,30 @@ KINDS = {
         "tiers",
         {
             "GB/s": _system,
-            "a node": lambda said: _rates(said, "node_write"),
-            "USD/GB": lambda said: _figure(said, "storage_price", "USD/GB-month"),
+            "a node": Shown("node_write", "GB/s").of,
+            "USD/GB": Shown("storage_price", "USD/GB-month").of,
         },
         "ckptcost model --tier ",
         note="GB/s of the whole system (or for each TiB of its capacity) and of one node: write,"
         " and read if it differs. USD for keeping a GB for a month. Names: --detail.",
     ),
     "cluster": Kind(
-        "clusters",
-        {"GPUs": lambda said: _figure(said, "gpus", digits=6)},
-        "ckptcost model --set cluster.id=",
+        "clusters", {"GPUs": Shown("gpus", digits=6).of}, "ckptcost model --set cluster.id="
     ),
     "site": Kind(
         "sites",
-        {
-            "PUE": lambda said: _figure(said, "pue"),
-            "USD/kWh": lambda said: _figure(said, "tariff", "USD/kWh"),
-        },
+        {"PUE": Shown("pue").of, "USD/kWh": Shown("tariff", "USD/kWh").of},
         "ckptcost model --set site.id=",
     ),
     "accelerator": Kind(
         "accelerators",
-        {"W": lambda said: _figure(said, "gpu_tdp", "W"), "memory": _memory},
+        {"W": Shown("gpu_tdp", "W").of, "memory": Shown("memory").of},
         "ckptcost model --set cluster.accelerator=",
         "cluster",
     ),
     "grid": Kind(
         "grids",
-        {
-            "g/kWh": lambda said: _figure(said, "grid_location", "g/kWh"),
-            "year": lambda said: str(said.get("year", "")),
-        },
+        {"g/kWh": Shown("grid_location", "g/kWh").of, "year": Shown("year").of},
         section="site",
     ),
     "scenario": Kind("scenarios", use="ckptcost model "),

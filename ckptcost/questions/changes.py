@@ -45,13 +45,14 @@ def changes(paths: Sequence[str]) -> Answer:
     shown = [each for each in results if each.measure in SHOWN]
     columns = [Column("path", "input"), Column("before", "before"), Column("after", "after")]
     rows: list[list[Any]] = [[*each] for each in figures]
-    versions = f": version {new.tool} computes other results than {old.tool}"
-    because = versions if results and new.tool != old.tool else ""
+    reasons = [named(figures)]
+    if results and new.tool != old.tool:
+        reasons.append(f"Version {new.tool} also computes other results than {old.tool}.")
     return Answer(
         "compare",
         f"What changed: {new.title}",
         f"from {paths[0]} to {paths[1]}",
-        [Say(what_changed(results)), Say(why(figures, because))],
+        [Say(what_changed(results)), *map(Say, reasons)],
         [
             results_table("changes", shown, len(pairs) > 1),
             Table("inputs_apart", "", columns, rows, shown=0 < len(figures) <= MANY),
@@ -68,7 +69,7 @@ def paired(old: Document, new: Document, paths: Sequence[str]) -> list[tuple[Row
     """Cases of the same name; if each document has one, those two."""
     were, are = (rows_of(each, path) for each, path in zip((old, new), paths, strict=True))
     if len(were) == len(are) == 1:
-        return [(next(iter(were.values())), next(iter(are.values())))]
+        return [*zip(were.values(), are.values(), strict=True)]
     found = [(were[name], are[name]) for name in are if name in were]
     q.demand(bool(found), "no case is in both", " and ".join(paths), "compare the same question")
     return found
@@ -76,28 +77,25 @@ def paired(old: Document, new: Document, paths: Sequence[str]) -> list[tuple[Row
 
 def rows_of(document: Document, path: str) -> dict[str, Row]:
     """Measures of each case, from the table of cases."""
-    tables = [each for each in document.answer().tables if each.name == "cases"]
-    if not tables:
-        raise InputError("holds no table of cases", path, "model, interval and compare write one")
-    keys = [column.key for column in tables[0].columns]
-    rows = [dict(zip(keys, row, strict=True)) for row in tables[0].rows]
+    try:
+        table = document.answer().table("cases")
+    except KeyError:
+        remedy = "model, interval and compare write one"
+        raise InputError("holds no table of cases", path, remedy) from None
+    keys = [column.key for column in table.columns]
+    rows = [dict(zip(keys, row, strict=True)) for row in table.rows]
     return {str(row["case"]): row for row in rows}
 
 
 def results_of(was: Row, now: Row) -> list[Change]:
     """Measures whose value differs."""
-    found = []
-    for measure in MEASURES:
-        a, b = range_of(was.get(measure)), range_of(now.get(measure))
-        if a and b and abs(b.value - a.value) > SAME * max(abs(a.value), abs(b.value)):
-            found.append(Change(str(now["case"]), measure, a, b))
-    return found
-
-
-def range_of(cell: Any) -> Range | None:
-    if isinstance(cell, Range):
-        return cell
-    return Range(cell, cell, cell) if isinstance(cell, float) else None
+    both = [(measure, was.get(measure), now.get(measure)) for measure in MEASURES]
+    return [
+        Change(str(now["case"]), measure, a, b)
+        for measure, a, b in both
+        if isinstance(a, Range) and isinstance(b, Range)
+        if abs(b.value - a.value) > SAME * max(abs(a.value), abs(b.value))
+    ]
 
 
 def what_changed(results: list[Change]) -> str:
@@ -112,25 +110,21 @@ def what_changed(results: list[Change]) -> str:
     return f"{FIRST[first.measure]} goes from {ends}{case}: {first.ratio()}."
 
 
-def why(figures: list[list[str]], versions: str) -> str:
-    """The inputs that differ, or the version."""
-    named = [f"{path} is {now}" if was == ranks.ABSENT else f"{path} from {was} to {now}"
+def named(figures: list[list[str]]) -> str:
+    """The inputs that differ, the first three by name."""
+    texts = [f"{path} is {now}" if was == ranks.ABSENT else f"{path} from {was} to {now}"
              for path, was, now in figures[:3] if now != ranks.ABSENT]  # fmt: skip
-    rest = [f"{len(figures) - len(named)} more"] if len(figures) > len(named) else []
-    if not figures:
-        return f"No input has changed{versions}."
-    return f"Changed inputs: {q.and_join([*named, *rest])}."
+    rest = [f"{len(figures) - len(texts)} more"] if len(figures) > len(texts) else []
+    return f"Changed inputs: {q.and_join([*texts, *rest])}." if figures else "No input has changed."
 
 
 def inputs_apart(old: Document, new: Document, pairs: list[tuple[Row, Row]]) -> list[list[str]]:
     """Figures and words that differ, each once; those that are no longer given last."""
-    were, are = old.scenarios_by_case(), new.scenarios_by_case()
-    found: dict[str, list[str]] = {}
-    for was, now in ((str(was["case"]), str(now["case"])) for was, now in pairs):
-        if was in were and now in are:
-            for row in ranks.differing([were[was], are[now]]):
-                found.setdefault(row[0], row)
-    return sorted(found.values(), key=lambda each: each[2] == ranks.ABSENT)
+    were, are = old.scenarios(), new.scenarios()
+    names = [(str(was["case"]), str(now["case"])) for was, now in pairs]
+    both = [(were[a], are[b]) for a, b in names if a in were and b in are]
+    found = {row[0]: row for pair in reversed(both) for row in ranks.differing(pair)}
+    return sorted(found.values(), key=lambda row: (row[2] == ranks.ABSENT, row[0]))
 
 
 def results_table(name: str, results: list[Change], several: bool, shown: bool = True) -> Table:
@@ -144,7 +138,7 @@ def results_table(name: str, results: list[Change], several: bool, shown: bool =
     ]
     rows: list[list[Any]] = []
     for each in results:
-        header, unit = MEASURES[each.measure].header, MEASURES[each.measure].unit
+        unit, header, *_ = MEASURES[each.measure]
         ends = Quantity(each.was, unit), Quantity(each.now, unit)
         rows.append([each.case, header, *ends, each.ratio()])
     return Table(name, "", columns, rows, shown=shown)

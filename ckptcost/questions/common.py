@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, NamedTuple, TypedDict
 
+import numpy as np
+
 from ckptcost.advice import settled
-from ckptcost.answer import Table
+from ckptcost.answer import Range, Table
 from ckptcost.errors import InputError, unknown_name
 from ckptcost.scenario import resolve as sc
 from ckptcost.scenario.figures import Figure, read_section
 from ckptcost.scenario.resolve import Scenario
-from ckptcost.scenario.schema import KEYS
+from ckptcost.scenario.schema import CADENCES, KEYS
 from ckptcost.scenario.units import parse, show
 from ckptcost.study import MEASURES, Study, Verdict, unit_of, verdict
 
@@ -30,6 +33,8 @@ class Flag(NamedTuple):
     metavar: str = ""
     place: bool = False
     """given by its place, without a dash"""
+    but: str = ""
+    """the question that does not take it"""
 
 
 Job = Annotated[str, Flag("a job file, or a preset of the catalogue", "JOB", place=True)]
@@ -41,12 +46,14 @@ class Flags(TypedDict, total=False):
     tier: Annotated[Sequence[str], Flag("a storage tier of the catalogue; may repeat", "ID")]
     saves: Annotated[Sequence[float | str], Flag("saves in the whole run; may repeat", "N")]
     interval: Annotated[str, Flag('training time between saves, e.g. "30 min"', "TIME")]
-    mode: Annotated[str, Flag("sync or async", "MODE")]
+    mode: Annotated[str, Flag("sync or async (interval also: both)", "MODE")]
     gpus: Annotated[float | str, Flag("accelerators of the job", "N")]
     mtbf: Annotated[str, Flag('mean time between failures, e.g. "20 h"', "TIME")]
     gpu_price: Annotated[str, Flag('price of a GPU-hour, e.g. "2.50 USD"', "PRICE")]
     set: Annotated[Sequence[str], Flag("any figure, e.g. tier.write=40GB/s", "KEY=VALUE")]
-    require: Annotated[Sequence[str], Flag('exit 3 if missed, e.g. "goodput>=0.95"', "TARGET")]
+    require: Annotated[
+        Sequence[str], Flag('exit 3 if missed, e.g. "goodput>=0.95"', "TARGET", but="need")
+    ]
     sure: Annotated[float, Flag("share of draws in which a target must be met", "SHARE")]
     draws: Annotated[int, Flag("draws from the ranges of the inputs", "N")]
 
@@ -59,6 +66,8 @@ KEY_OF = {
     "gpu_price": "cluster.gpu_price",
 }
 """flags that are short for --set"""
+JUDGED = ("require", "sure", "draws")
+"""flags that say how the cases are judged"""
 
 
 def settings_of(flags: Flags) -> list[str]:
@@ -117,15 +126,14 @@ def one_case(job: str, flags: Flags, verb: str) -> dict[str, Scenario]:
 
 def options_of(flags: Flags) -> dict[str, Any]:
     """What of the flags an answer needs besides its cases."""
-    kept = ("require", "sure", "draws")
-    return {key: flags[key] for key in kept if key in flags}  # type: ignore[literal-required]
+    return {key: flags[key] for key in JUDGED if key in flags}  # type: ignore[literal-required]
 
 
 def typed(job: str, flags: Flags) -> str:
     """Job and flags as they are typed behind a command, those about draws and targets left out."""
     words = [job] if job != DEFAULT else []
     for flag, value in flags.items():
-        if flag not in ("require", "sure", "draws"):
+        if flag not in JUDGED:
             several = [value] if isinstance(value, (str, int, float)) else value
             name = "--" + flag.replace("_", "-")
             words += [word for each in several for word in (name, str(each))]  # type: ignore[attr-defined]
@@ -166,6 +174,30 @@ class Target(NamedTuple):
         """In how many draws a case keeps it."""
         return verdict(self.holds(study.of(self.measure, drawn=True)[row]))
 
+    def missed_by(self, values: Any, sure: float) -> str:
+        """Why values, the stated one first, do not keep it in that share of the draws; or ""."""
+        if np.isnan(values[0]):
+            return f"{self.text} cannot be said: {self.measure} is not known"
+        met = verdict(self.holds(values))
+        return "" if met.share >= sure else f"{self.text} is met {met.say()}"
+
+    def say(self, found: Range) -> str:
+        """The measure with its range, in as many digits as show on which side of the limit it is:
+        "useful training 95.97 % (93-98 %)"."""
+        unit, digits = MEASURES[self.measure].unit, 3
+        while found.value != self.limit and digits < 9:
+            if show(found.value, unit, digits) != show(self.limit, unit, digits):
+                break
+            digits += 1
+        return named(self.measure, found.say(unit, digits))
+
+
+def named(measure: str, text: str) -> str:
+    """An amount with what it is: "useful training 97 %"; "20,000 USD", which is named already."""
+    unit, header, *_ = MEASURES[measure]
+    is_named = unit != "s" and header.startswith(unit)
+    return text if is_named else f"{header} {text.removesuffix(' count')}"
+
 
 def target_of(text: str, flag: str = "--require") -> Target:
     """Of "goodput>=0.95", "overhead<=1 %", "cost<=10000 USD"."""
@@ -188,35 +220,36 @@ def target_of(text: str, flag: str = "--require") -> Target:
 
 def missed(study: Study, flags: Flags, rows: Sequence[int] | None = None) -> list[str]:
     """Targets of --require that a case misses, in words: those met in less than --sure of draws."""
-    found, sure = [], flags.get("sure", SURE)
+    found = []
     for target in map(target_of, flags.get("require", ())):
         for row in range(len(study.names)) if rows is None else rows:
-            met = target.met_by(study, row)
-            if met.share < sure:
-                measure = MEASURES[target.measure]
-                found.append(
-                    f"{study.names[row]}: {target.text} is met {met.say()}"
-                    f" ({measure.header} {study.say(target.measure, row, ranged=True)})"
-                )
+            values = study.of(target.measure, drawn=True)[row]
+            why = target.missed_by(values, flags.get("sure", SURE))
+            if why and not np.isnan(values[0]):
+                why += f" ({target.say(study.range(target.measure, row))})"
+            found += [f"{study.names[row]}: {why}"] if why else []
     return found
 
 
 # --- phrases --------------------------------------------------------------------------------------
 
 
+def opened(scenario: Scenario) -> Scenario:
+    """Without a cadence of its own: as often as takes the least time."""
+    policy = {k: v for k, v in scenario.said["policy"].items() if k not in CADENCES}
+    return replace(scenario, said=scenario.said | {"policy": policy | {"optimal": "time"}})
+
+
+def with_values(scenario: Scenario, values: Mapping[str, float]) -> Scenario:
+    """With these figures in it, and all that follow them."""
+    for path, value in values.items():
+        scenario = scenario.with_figure(path, figure_at(path, value))
+    return scenario
+
+
 def figure_at(path: str, value: float) -> Figure:
     """One value of a figure, tried."""
     return Figure(value, value, value, "user", text=show(value, unit_of(path)), origin="as tried")
-
-
-def job_line(study: Study, row: int = 0) -> str:
-    """The job in one line: "980 GB each, async; 512 x H100, 30 days of training"."""
-    s, w = study.scenarios[row], study.w
-    size = show(study.stated_of(study.stated.plan.first.stored, row), "B")
-    gpus = f"{study.stated_of(w.cluster.gpus, row):,.0f} x {s.names.get('accelerator', 'GPU')}"
-    work = show(study.stated_of(w.run.work, row), "s")
-    mode = np_text(w.policy.mode, row)
-    return f"{size} each, {mode}; {gpus}, {work} of training"
 
 
 def np_text(words: Any, row: int) -> str:

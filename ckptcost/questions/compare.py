@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Unpack
@@ -13,15 +13,15 @@ from ckptcost import advice as ad
 from ckptcost.answer import Answer, Caution, Cell, Column, Quantity, Range, Say, Table
 from ckptcost.cautions import cautions_of
 from ckptcost.plan import physics as ph
+from ckptcost.plan.bill import label_of
 from ckptcost.questions import common as q
 from ckptcost.questions import one, ranks
-from ckptcost.questions.sure import has_own, in_words, saves
+from ckptcost.questions.sure import has_own, saves
 from ckptcost.scenario import resolve as sc
-from ckptcost.scenario.figures import Figure
 from ckptcost.scenario.resolve import Scenario
 from ckptcost.scenario.schema import CADENCES
 from ckptcost.scenario.units import per, show, show_range
-from ckptcost.study import MEASURES, Study, label_of, ranges_of, shares_of_variance
+from ckptcost.study import MEASURES, Study, shares_of_variance
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MONTH = 730 * 3600.0
@@ -47,9 +47,8 @@ def compare(
         from ckptcost.questions.changes import changes
 
         return changes(plans)
-    cases = cases_for(plans, flags)
-    typed = q.typed(" ".join(plans), flags)
-    return answer(cases, stated=says_how_often(plans), typed=typed, **q.options_of(flags))
+    asked = {"stated": says_how_often(plans)} | q.options_of(flags)
+    return answer(cases_for(plans, flags), **asked)
 
 
 # --- the plans ------------------------------------------------------------------------------------
@@ -81,7 +80,7 @@ def plan_of(text: str, job: str, flags: q.Flags) -> Scenario:
     if text.endswith(".json"):
         from ckptcost.document import read_answer
 
-        return next(iter(read_answer(text).scenarios_by_case().values()))
+        return next(iter(read_answer(text).scenarios().values()))
     layers = q.layers_for(job if "=" in text else text, flags)
     if "=" in text:
         settings = [f"{key}={value}" for key, value in changes_in(text)]
@@ -100,13 +99,10 @@ def changes_in(text: str) -> list[tuple[str, str]]:
 def as_it_is(scenario: Scenario, other: Scenario) -> str:
     """What the first plan is called beside a change of it: by what the change is about."""
     modes = [str(each.said["policy"].get("mode", "sync")) for each in (scenario, other)]
+    tiers = [each.said["tier"].get("id") for each in (scenario, other)]
     if modes[0] != modes[1]:
         return modes[0]
-    tier, write = scenario.said["tier"], scenario.said["tier"].get("write")
-    if tier.get("id") == other.said["tier"].get("id"):
-        return "as it is"
-    rate = show(write.value, "B/s", 2) if isinstance(write, Figure) else "its tier"
-    return str(tier.get("id") or rate)
+    return "as it is" if tiers[0] == tiers[1] else sc.tier_of(scenario)
 
 
 def says_how_often(plans: Sequence[str]) -> bool:
@@ -126,8 +122,12 @@ class Pair(NamedTuple):
     other: int
     ranked: bool
     """whether both work as they stand, and their limits are known"""
-    same: bool
-    """whether their runs take the same time in all draws"""
+
+    @property
+    def same(self) -> bool:
+        """Whether their runs take the same time in all draws."""
+        gap = self.study.difference("wall", self.best, self.other)
+        return gap.low == gap.high == 0.0
 
     @property
     def has_better(self) -> bool:
@@ -138,34 +138,17 @@ class Pair(NamedTuple):
         return LETTERS[self.best], LETTERS[self.other]
 
 
-def pair_of(study: Study, order: Sequence[int], stops: Container[int]) -> Pair:
-    """The first two of the plans in their order."""
-    best, other = order[:2]
-    ranked = not any(row in stops or study.limit_unknown(row) for row in order[:2])
-    gap = study.difference("wall", best, other)
-    return Pair(study, best, other, ranked, gap.low == gap.high == 0.0)
-
-
-def answer(
-    cases: dict[str, Scenario],
-    *,
-    stated: bool = False,
-    typed: str = "",
-    require: Sequence[str] = (),
-    sure: float = q.SURE,
-    draws: int | None = None,
-) -> Answer:
+def answer(cases: dict[str, Scenario], **asked: Any) -> Answer:
     """The same of cases, and of the options that a document holds."""
+    stated = asked["stated"]
     plans = {name: each if stated else recommended(each) for name, each in cases.items()}
-    study = Study(plans, draws)
+    study = Study(plans, asked.get("draws"))
     order, stops = ranks.ranking(study, "wall", len(plans))
-    pair = pair_of(study, order, stops)
+    ranked = not any(row in stops or study.limit_unknown(row) for row in order[:2])
+    pair = Pair(study, order[0], order[1], ranked)
     how = "each as often as it says" if stated else "each at its recommended interval"
-    options = ranks.given(stated=stated, typed=typed, require=require, sure=sure, draws=draws)
     marks = {name[0]: (row, study.value("interval", row)) for row, name in enumerate(plans)}
-    says = [*ranks.doubts(study, range(len(cases))), *verdicts(pair, stops)]
-    columns = [Column("path", "differs in"), *(Column(x[0], x) for x in study.names)]
-    apart: list[list[Any]] = [[*row] for row in ranks.differing(study.scenarios)]
+    says = [*one.doubted(study, range(len(cases))), *verdicts(pair, stops)]
     return Answer(
         "compare",
         f"Which is better? {' or '.join(study.names)}",
@@ -173,20 +156,23 @@ def answer(
         [*says, *ranks.unknown_limits(study, [*filter(study.limit_unknown, order)])],
         [
             measures_table(pair),
-            Table("inputs_apart", "What differs", columns, apart, shown=False),
+            differences_table(study),
             study.table("Every measure", {"goodput": "range", "cost": "range"}, shown=False),
         ],
         notes(pair, {} if stated else cases) if pair.has_better else [],
         cautions_of(study),
         [ranks.curves(study, study.names, marks)],
-        q.missed(study, q.Flags(require=require, sure=sure), [order[0]]),
+        q.missed(study, q.Flags(**asked), [order[0]]),  # type: ignore[typeddict-item]
         cases,
-        options,
+        asked,
         study.draws,
     )
 
 
 def recommended(scenario: Scenario) -> Scenario:
+    """With the recommended interval, if its own could be kept: continuous saving may not."""
+    if has_own(scenario):
+        Study({scenario.name: scenario}, 0)
     objective = str(scenario.said["policy"].get("optimal") or "time")
     return ad.with_advice(scenario, ad.advise(scenario, objective))
 
@@ -205,6 +191,8 @@ def verdicts(pair: Pair, stops: Mapping[int, Caution]) -> list[Say]:
 
 
 SAYS = {"cost": "costs less", "energy": "takes less energy"}
+BETTER = 0.95
+"""share of draws from which on the 5th percentile of what a plan saves is a gain"""
 
 
 def verdict(pair: Pair) -> str:
@@ -214,36 +202,28 @@ def verdict(pair: Pair) -> str:
     than = f" than {other}" if len(study.names) > 2 else ""
     mine, its = [f"ends sooner{than} {sure.say()}"], list[str]()
     for measure, less in SAYS.items():
-        gain = study.value(measure, pair.other) - study.value(measure, pair.best)
-        if gain < 0:
-            its.append(f"{less} {study.better(measure, pair.other, pair.best).say()}")
-        elif gain > 0:
-            own = study.better(measure, pair.best, pair.other)
-            mine += [f"{less} {own.say()}"] if own.share < sure.share - 0.1 else []
+        own = study.better(measure, pair.best, pair.other)
+        rest = study.better(measure, pair.other, pair.best)
+        if rest.share > own.share:
+            its.append(f"{less} {rest.say()}")
+        elif 0 < own.share < sure.share - 0.1:
+            mine.append(f"{less} {own.say()}")
     does = q.and_join(mine)
     if its:
         return f"{best} {does}, but {other} {q.and_join(its)}."
-    if sure.share >= 0.9 or not sure.draws:
+    if sure.share >= BETTER or not sure.draws:
         return f"{best} is better: it {does}."
     if sure.share >= 0.6:
         return f"{best} is probably better: it {does}."
-    return f"It is open which is better: {best} {does}."
+    later = study.better("wall", pair.other, pair.best)
+    return f"It is open which is better: {best} {mine[0]}, {other} {later.say()}."
 
 
 # --- tables ---------------------------------------------------------------------------------------
 
-NAMES = {
-    "write": "write rate",
-    "interval": "save every",
-    "stall": "training waits",
-    "safe": "safe after",
-    "goodput": "useful training",
-    "gpu_time": "GPU-h lost",
-    "energy": "kWh added",
-    "cost": "USD added",
-}
 ADDED = ("gpu_time", "energy", "cost")
 """measures whose rows name the unit: their cells hold plain numbers"""
+SHOWN = ("write", "interval", "stall", "safe", "goodput", *ADDED)
 
 
 def measures_table(pair: Pair) -> Table:
@@ -254,28 +234,30 @@ def measures_table(pair: Pair) -> Table:
     columns += [Column(head[0], head, "") for head in heads]
     columns += [Column("saves", f"{pair.letters[0]} saves (p5-p95)", "text")] if two else []
     rows = [[*row, *([saved(pair, measure)] if two else [])]
-            for measure in NAMES if (row := row_of(study, measure))]  # fmt: skip
+            for measure in SHOWN if (row := row_of(study, measure))]  # fmt: skip
     return Table("measures", "", columns, rows)
+
+
+def differences_table(study: Study) -> Table:
+    """Inputs that differ, for files."""
+    columns = [Column("path", "differs in"), *(Column(x[0], x) for x in study.names)]
+    rows: list[list[Any]] = [[*row] for row in ranks.differing(study.scenarios)]
+    return Table("inputs_apart", "What differs", columns, rows, shown=False)
 
 
 def row_of(study: Study, measure: str) -> list[Cell]:
     """A measure of all plans; none if nothing is known, or all share a wait or a rate."""
-    values, unit = values_of(study, measure)
+    if measure == "write":
+        header, unit, w = "write rate", "B/s", study.drawn_world
+        values = one.by_case(study, ph.rate(w, w.tier, "write"))
+    else:
+        (unit, header, *_), values = MEASURES[measure], study.ranges(measure)
     alike = len({value.value for value in values}) == 1 and measure in ("stall", "write")
     if alike or not any(map(one.known, values)):
         return []
     size, shown = (per(unit), "") if measure in ADDED else (1.0, unit)
     cells = (Quantity(Range(*(x / size for x in each)), shown) for each in values)
-    return [NAMES[measure], *cells]
-
-
-def values_of(study: Study, measure: str) -> tuple[list[Range], str]:
-    """A measure, or the write rate of the first tiers, by case; and its unit."""
-    if measure != "write":
-        return study.ranges(measure), MEASURES[measure].unit
-    w, shape = study.drawn_world, (len(study.names), 1 + study.draws)
-    with np.errstate(all="ignore"):
-        return ranges_of(np.broadcast_to(ph.rate(w, w.tier, "write"), shape)), "B/s"
+    return [f"{header} added" if header == unit else header, *cells]
 
 
 def saved(pair: Pair, measure: str) -> str:
@@ -294,23 +276,16 @@ def saved(pair: Pair, measure: str) -> str:
 
 # --- why, and what B may cost ---------------------------------------------------------------------
 
-BASIS = {
-    "vendor": "the vendor's figure",
-    "published": "a published figure",
-    "measured": "measured elsewhere",
-    "user": "your own range",
-}
-
 
 def notes(pair: Pair, cases: dict[str, Scenario]) -> list[Say]:
     """Why the better plan is better, what it may cost, and what it saves at the job's interval."""
     tiers = {pair.study.scenarios[row].said["tier"].get("id") for row in (pair.best, pair.other)}
-    found = [mainly(pair), *(pays(pair) if len(tiers) > 1 else [])]
+    found = [*mainly(pair), *(pays(pair) if len(tiers) > 1 else [])]
     base = next(iter(cases.values()), None)
-    return [*found, at_yours(pair, cases, base)] if base and has_own(base) else found
+    return [*found, *at_yours(pair, cases, base)] if base and has_own(base) else found
 
 
-def mainly(pair: Pair) -> Say:
+def mainly(pair: Pair) -> list[Say]:
     """The line that explains most of the difference, and the input behind it."""
     study, bill = pair.study, pair.study.stated.bill.lines
     gaps = {
@@ -320,15 +295,24 @@ def mainly(pair: Pair) -> Say:
     }
     whole = study.value("gpu_time", pair.other) - study.value("gpu_time", pair.best)
     line = max(gaps, key=lambda each: np.nan_to_num(gaps[each] * np.sign(whole)))
-    most, all_ = (in_words(show(abs(x), "GPU-h", 2)) for x in (gaps[line], whole))
-    words = f"Mainly ({most.split(' ')[0]} of {all_}): {label_of(line)}."
-    if abs(gaps[line]) > abs(whole):
-        words = f"Mainly: {most} less for {label_of(line)}; other lines rise, so {all_} remain."
-    return Say(f"{words}{behind(pair, line)}")
+    if abs(whole) <= ad.TIED * study.value("gpu_time", pair.best):
+        return []
+    part, all_ = (show(abs(x), "GPU-h", 2).removesuffix(" GPU-h") for x in (gaps[line], whole))
+    words = f"The largest part, {part} of {all_} GPU-hours, is {label_of(line)}."
+    if part == all_:
+        words = f"The difference, {all_} GPU-hours, is nearly all {label_of(line)}."
+    elif abs(gaps[line]) > abs(whole):
+        words = f"The largest part is {label_of(line)}, {part} GPU-hours"
+        words += f"; other lines rise, so {all_} remain."
+    found = behind(pair, line)
+    if not found:
+        return [Say(words)]
+    depends = f"It depends most on {found.words}: {found.said}. This {found.basis}."
+    return [Say(f"{words} {depends} Yours:", "", found.command)]
 
 
-def behind(pair: Pair, line: str) -> str:
-    """The input that moves a line's difference most, with its range and its basis."""
+def behind(pair: Pair, line: str) -> one.Decides | None:
+    """The input that moves a line's difference most."""
     study, best, other = pair.study, pair.best, pair.other
     shape = len(study.names), 1 + study.draws
     drawn = np.broadcast_to(study.drawn.bill.lines[line]["gpu_time"], shape)
@@ -336,11 +320,8 @@ def behind(pair: Pair, line: str) -> str:
         shares = shares_of_variance(study.scenarios[row], (drawn[other] - drawn[best])[1:])
         path, share = next(iter(shares.items()), ("", 0.0))
         if share > 0.1:
-            found = one.decides(study, row, path)
-            figure = study.scenarios[row].figures()[path]
-            basis = BASIS.get(figure.basis, "our estimate: measure it")
-            return f" It depends most on {found.words}: {found.said}. This is {basis}."
-    return ""
+            return one.decides(study, row, path)
+    return None
 
 
 def pays(pair: Pair) -> list[Say]:
@@ -363,10 +344,12 @@ def pays(pair: Pair) -> list[Say]:
     return [*says, Say(f"{'. '.join(words)}.")]
 
 
-def at_yours(pair: Pair, cases: dict[str, Scenario], base: Scenario) -> Say:
+def at_yours(pair: Pair, cases: dict[str, Scenario], base: Scenario) -> list[Say]:
     """What the better plan saves if both keep the interval of the first."""
     own = Study({"A": base}, 0).value("interval", 0)
     names = [pair.study.names[row] for row in (pair.best, pair.other)]
     both = Study({name: ad.with_interval(cases[name], own) for name in names}, 0)
     gains = {m: both.difference(m, 1, 0) for m in ("gpu_time", "cost")}
-    return Say(f"At your {show(own, 's', 2)} instead, {pair.letters[0]} {saves(gains)}.")
+    if not gains["gpu_time"].value:
+        return []
+    return [Say(f"At your {show(own, 's', 2)} instead, {pair.letters[0]} {saves(gains)}.")]

@@ -1,33 +1,32 @@
 """How much of a figure is enough for a target.
 
-A trial is the job with one figure changed and all that follow it. A target is met at a value in a
-share of the draws; the values at which that share is large enough form a band around today's, and
-its edges are what `need` answers with.
+A trial is the job with one figure changed and all that follow it, saving as often as is recommended
+then; one that does not work meets no target. The values at which the share of draws that meet it is
+large enough form a band around today's, and its edges are what `need` answers with.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ckptcost.advice import settled
+from ckptcost.answer import Caution
 from ckptcost.errors import InputError
 from ckptcost.plan import physics as ph
 from ckptcost.questions import common as q
+from ckptcost.questions import one, ranks
+from ckptcost.scenario import resolve as sc
 from ckptcost.scenario.resolve import Scenario
-from ckptcost.scenario.schema import CADENCES, KEYS, Array
-from ckptcost.scenario.units import parse, per, show, split
+from ckptcost.scenario.schema import CADENCES, is_figure
+from ckptcost.scenario.units import is_count, parse, per, show, split
 from ckptcost.study import Study, unit_of
 
-GRID, ZOOM, REACH = 65, 26, 1e4
-"""values tried at first, and around an edge later; so many times less and more than today's"""
-ROUGH, FINE = 512, 2048
-"""draws of the first round, and of the later one"""
+GRID, ADVISED, REACH = 65, 9, 1e4
+"""values tried at first, fewer if an advice has to be sought for each; so many times less and more
+than today's"""
 
 
 # --- what is asked for ----------------------------------------------------------------------------
@@ -44,6 +43,8 @@ class Quantity(NamedTuple):
     """by figure, its share of the value"""
     fixed: dict[str, float]
     """figures without which these have no meaning"""
+    whole: bool = False
+    """a number of things"""
 
     @property
     def is_cadence(self) -> bool:
@@ -56,25 +57,25 @@ class Quantity(NamedTuple):
     def say(self, value: float) -> str:
         return show(value, self.unit)
 
+    def as_typed(self, value: float) -> float:
+        """To two digits in the unit that people read, or a whole number."""
+        name = show(value, self.unit).partition(" ")[2]
+        size = 0.01 if name == "%" else per(name or self.unit)
+        found = float(f"{float(f'{value / size:.2g}') * size:.12g}")
+        return max(1.0, round(found)) if self.whole else found
 
-NAMES = {
-    "tier.write": "write rate",
-    "tier.read": "read rate",
-    "tier.save_time": "stall",
-    "policy.snapshot": "stall",
-    "policy.interval": "interval",
-    "failures.mtbf": "MTBF",
+
+NAMED = {
+    "tier.write": ("write rate", ""),
+    "tier.read": ("read rate", ""),
+    "tier.save_time": ("stall", "stall"),
+    "policy.snapshot": ("stall", "stall"),
+    "policy.interval": ("interval", "interval"),
+    "failures.mtbf": ("MTBF", "mtbf"),
 }
-OUTCOMES = {
-    "tier.save_time": "stall",
-    "policy.snapshot": "stall",
-    "policy.interval": "interval",
-    "failures.mtbf": "mtbf",
-}
-"""figures whose value of today is read off the outcome, whether the job gives it or not"""
-STALLS = ("tier.save_time", "policy.snapshot")
-"""what makes a synchronous save wait, and an asynchronous one"""
-ALIASES = {"bandwidth": "tier.write", "rate": "failures.mtbf"}
+"""what people call a figure, and the measure that tells its value of today"""
+UNITS = {"GB/s": "B/s", "PB": "B", "TB": "B", "MB": "B", "kW": "W"}
+"""of an example, and the one that is shown as large as it is"""
 RECOVERY = ("failures.detect", "failures.reschedule", "failures.init", "failures.warmup")
 
 
@@ -82,34 +83,39 @@ def quantity_of(word: str, base: Scenario, today: Study) -> Quantity:
     """By its name on the command line, or by the key of any figure."""
     figures = {path: figure.value for path, figure in base.figures().items()}
     if word == "recovery":
-        parts = {path: figures[path] for path in RECOVERY if path in figures}
-        whole = sum(parts.values()) or math.inf
-        parts = {path: value / whole for path, value in parts.items()}
-        return Quantity("recovery time", "s", whole, parts, {})
+        return _recovery(figures)
     is_async = q.np_text(today.w.policy.mode, 0) == "async"
-    path = q.path_of({"stall": STALLS[is_async], **ALIASES}.get(word, word))
+    stall = "policy.snapshot" if is_async else "tier.save_time"
+    path = q.path_of(
+        {"stall": stall, "bandwidth": "tier.write", "rate": "failures.mtbf"}.get(word, word)
+    )
+    _demand_sense(path, figures)
+    size = today.stated_of(today.stated.plan.first.written, 0)
+    fixed = {"tier.timed_size": size} if path == "tier.save_time" else {}
+    (name, measure), unit = NAMED.get(path, (one.words_of(path), "")), unit_of(path)
+    now = today.value(measure, 0) if measure else figures.get(path, math.nan)
+    if path in ("tier.write", "tier.read") and path not in figures:
+        now = today.stated_of(ph.rate(today.w, today.w.tier, path[5:]), 0)
+    whole = is_count(one.about_of(path)["example"])
+    return Quantity(name, UNITS.get(unit, unit), now, {path: 1.0}, fixed, whole)
+
+
+def _recovery(figures: dict[str, float]) -> Quantity:
+    """Its pieces in the proportion that they have."""
+    parts = {path: figures[path] for path in RECOVERY if path in figures}
+    whole = sum(parts.values()) or math.inf
+    shares = {path: value / whole for path, value in parts.items()}
+    return Quantity("recovery time", "s", whole, shares, {})
+
+
+def _demand_sense(path: str, figures: dict[str, float]) -> None:
+    """Refuse what is no figure, and what changes nothing in this job."""
     section, key = path.split(".")
-    is_figure = "example" in KEYS[section][key].metadata
-    q.demand(is_figure, "is a word, not a figure", path, "try write, stall or mtbf")
+    q.demand(is_figure(section, key), "is a word, not a figure", path, "try write, stall or mtbf")
+    void = section == "failures" and key in sc.RATES and "failures.mtbf" in figures
+    q.demand(not void, "means nothing for a job that gives its mtbf", path, "ckptcost need mtbf")
     stepless = path == "policy.steps" and "policy.step" not in figures
     q.demand(not stepless, "needs the time of a step", path, '--set policy.step="12 s"')
-    size = today.stated_of(today.stated.plan.first.written, 0)
-    unit = unit_of(path)
-    return Quantity(
-        NAMES.get(path, path),
-        "B/s" if unit == "GB/s" else unit,
-        _today(path, figures, today),
-        {path: 1.0},
-        {"tier.timed_size": size} if path == "tier.save_time" else {},
-    )
-
-
-def _today(path: str, figures: dict[str, float], study: Study) -> float:
-    if path in OUTCOMES:
-        return study.value(OUTCOMES[path], 0)
-    if path in ("tier.write", "tier.read") and path not in figures:
-        return study.stated_of(ph.rate(study.w, study.w.tier, path[5:]), 0)
-    return figures.get(path, math.nan)
 
 
 # --- the search -----------------------------------------------------------------------------------
@@ -120,12 +126,13 @@ class Trial(NamedTuple):
 
     value: float
     study: Study
+    stop: Caution | None
+    """why that plan does not work: it meets no target then"""
 
 
 class Level(NamedTuple):
-    """What is enough in a share of the draws (None: at the stated values)."""
+    """The values that are enough in a share of the draws, or at the stated values."""
 
-    share: float | None
     possible: bool = False
     least: Trial | None = None
     most: Trial | None = None
@@ -145,101 +152,79 @@ class Search:
         quantity: Quantity,
         target: q.Target,
         keeps_interval: bool,
-        draws: int | None,
+        draws: int,
     ) -> None:
         self.quantity, self.target, self.draws = quantity, target, draws
         self.keeps = keeps_interval or quantity.is_cadence
-        self.base = base if self.keeps else _open(base)
-        section, key = next(iter(quantity.parts)).split(".")
-        about: Any = KEYS[section][key].metadata
+        self.base = base if self.keeps else q.opened(base)
+        about = one.about_of(next(iter(quantity.parts)))
         example = parse(about["example"], about["example"]) or per(split(about["example"]))
-        self.near = near = quantity.now if 0 < quantity.now < math.inf else example
-        most = 0.99 * about["most"]  # with all of the training speed lost, no run ends
-        low, high = max(near / REACH, about["least"], 1e-12), min(near * REACH, most)
-        self.values = np.geomspace(low, max(high, low * 2.0), GRID)
+        near = quantity.now if 0 < quantity.now < math.inf else example
+        self.low = max(near / REACH, about["least"], 1e-12)
+        self.high = max(min(near * REACH, 0.99 * about["most"]), 2.0 * self.low)
+        # with all of the training speed lost, no run ends
+        steps = np.geomspace(1.0 / REACH, REACH, GRID if self.keeps else ADVISED)
+        tried = {self.low, self.high, *(near * steps).tolist()}
+        tried = {quantity.as_typed(x) if quantity.whole else x for x in tried} | {near}
+        self.values = sorted(x for x in tried if self.low <= x <= self.high)
         """far below and above today's, within what the figure can be"""
+        self.near = min(self.values, key=lambda x: abs(math.log(x / near)))
+        self._tried: dict[float, Trial] = {}
 
-    def study(self, values: Sequence[float], draws: int | None, settle: bool = False) -> Study:
-        """The job at these values, each at its best interval, or at the one that is recommended."""
-        cases = {str(value): self.base for value in values}
-        for value in values:
-            for path, each in self.quantity.figures(value).items():
-                figure = q.figure_at(path, each)
-                cases[str(value)] = cases[str(value)].with_figure(path, figure)
-        if settle:
-            cases = {name: settled(each) for name, each in cases.items()}
-        try:
-            return Study(cases, draws)
-        except InputError as error:
-            error.where = next(iter(self.quantity.parts))
-            raise
+    def trial(self, value: float) -> Trial:
+        """The job at this value, at its own interval or at the one that is recommended."""
+        if value not in self._tried:
+            scenario = q.with_values(self.base, self.quantity.figures(value))
+            try:
+                study = Study({"": scenario if self.keeps else settled(scenario)}, self.draws)
+            except InputError as error:
+                error.where = next(iter(self.quantity.parts))
+                raise
+            self._tried[value] = Trial(value, study, ranks.stop_of(study))
+        return self._tried[value]
 
-    def _shares(self, values: Sequence[float], draws: int) -> Array:
-        """In which share of the draws the target is met at each value."""
-        study = self.study(values, draws)
-        return np.array([self.target.met_by(study, row).share for row in range(len(values))])
-
-    @cached_property
-    def _stated(self) -> Array:
-        return self._shares(self.values.tolist(), 0)
-
-    @cached_property
-    def _drawn(self) -> Array:
-        return self._shares(self.values.tolist(), ROUGH)
+    def meets(self, value: float, share: float | None) -> bool:
+        """Whether the plan at a value works and meets the target: at the stated values, or in that
+        share of the draws."""
+        trial = self.trial(value)
+        if trial.stop:
+            return False
+        if share is None:
+            return bool(self.target.holds(trial.study.value(self.target.measure, 0)))
+        return self.target.met_by(trial.study, 0).share >= share
 
     def level(self, share: float | None) -> Level:
         """The band of values around today's that are enough."""
-        values = self.values
-        ok = (self._stated if share is None else self._drawn) >= (share or 1.0)
-        if not ok.any():
-            return Level(share)
-        near = min(np.flatnonzero(ok), key=lambda at: abs(math.log(values[at] / self.near)))
-        below, above = (np.flatnonzero(~ok[:near]), near + np.flatnonzero(~ok[near:]))
-        least = most = None
-        if len(below):
-            least = self._edge(values[below[-1]], values[below[-1] + 1], share)
-        if len(above):
-            most = self._edge(values[above[0]], values[above[0] - 1], share)
-        is_lost = (len(below) and not least) or (len(above) and not most)
-        return Level(share) if is_lost else Level(share, True, least, most)
+        values, ok = self.values, [self.meets(value, share) for value in self.values]
+        if not any(ok):
+            return Level()
+        good = [at for at, is_good in enumerate(ok) if is_good]
+        at = min(good, key=lambda i: abs(math.log(values[i] / self.near)))
+        below = [i for i in range(at) if not ok[i]]
+        above = [i for i in range(at, len(ok)) if not ok[i]]
+        least = self._edge(values[below[-1]], values[below[-1] + 1], share) if below else None
+        most = self._edge(values[above[0]], values[above[0] - 1], share) if above else None
+        return Level(True, least, most)
 
-    def _edge(self, bad: float, good: float, share: float | None) -> Trial | None:
-        """On the way from a value that misses the target to one that meets it and a step beyond:
-        the first one, as people type it, at which the plan that is recommended meets it."""
-        tried = np.clip(np.geomspace(bad, good * good / bad, ZOOM), self.values[0], self.values[-1])
-        values = list(dict.fromkeys(as_typed(x, self.quantity.unit) for x in tried))
-        shares = self._shares(values, 0 if share is None else FINE)
-        for value in np.array(values)[shares >= (share or 1.0)].tolist():
-            trial = Trial(value, self.study([value], self.draws, settle=not self.keeps))
-            if self._meets(trial.study, share):
-                return trial
-        return None
+    def _edge(self, bad: float, good: float, share: float | None) -> Trial:
+        """Between a value that misses the target and one that meets it: the last one, as people
+        type it, that meets it."""
+        while (middle := self.quantity.as_typed(math.sqrt(bad * good))) not in (bad, good):
+            if not min(bad, good) < middle < max(bad, good):
+                break
+            if self.meets(middle, share):
+                good = middle
+            else:
+                bad = middle
+        return self.trial(good)
 
-    def _meets(self, study: Study, share: float | None) -> bool:
-        if share is None:
-            return bool(self.target.holds(study.value(self.target.measure, 0)))
-        return self.target.met_by(study, 0).share >= share
-
-    def nearest(self) -> Trial:
-        """What comes nearest to the target at the stated values."""
-        reached = self.study(self.values.tolist(), 0).of(self.target.measure)[:, 0]
-        at = int(np.nanargmax(reached if self.target.at_least else -reached))
-        value = as_typed(float(self.values[at]), self.quantity.unit)
-        return Trial(value, self.study([value], self.draws, settle=not self.keeps))
-
-
-def _open(scenario: Scenario) -> Scenario:
-    """Without a cadence of its own: the best interval of each trial."""
-    policy = {k: v for k, v in scenario.said["policy"].items() if k not in CADENCES}
-    return replace(scenario, said=scenario.said | {"policy": policy | {"optimal": "time"}})
-
-
-def as_typed(value: float, unit: str) -> float:
-    """To two digits in the unit that people read.
-
-    >>> as_typed(17.31e9, "B/s"), as_typed(251.0, "s")
-    (17000000000.0, 252.0)
-    """
-    name = show(value, unit).partition(" ")[2]
-    size = 0.01 if name == "%" else per(name or unit)
-    return float(f"{float(f'{value / size:.2g}') * size:.12g}")
+    def nearest(self) -> Trial | None:
+        """What comes nearest to the target at the stated values, of all that works."""
+        sign, measure = (-1.0 if self.target.at_least else 1.0), self.target.measure
+        found = {
+            each.value: sign * each.study.value(measure, 0)
+            for each in map(self.trial, self.values)
+            if not each.stop
+        }
+        known = {value: x for value, x in found.items() if x == x}
+        return self.trial(min(known, key=lambda value: known[value])) if known else None

@@ -65,8 +65,6 @@ def _instant(start: str) -> datetime:
     try:
         found = datetime.fromisoformat(start)
     except ValueError:
-        found = datetime.min
-    if not 1970 <= found.year <= 2200:
-        problem = f"{start!r} is no date of 1970 to 2200"
-        raise InputError(problem, "--start", "write e.g. 2026-11-01")
+        problem = f"{start!r} is no date"
+        raise InputError(problem, "--start", "write e.g. 2026-11-01") from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)

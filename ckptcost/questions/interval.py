@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from dataclasses import replace
 from typing import Annotated, Any, Unpack
 
@@ -19,7 +19,7 @@ from ckptcost.questions.sure import (
     has_own,
     how_sure,
     last_save,
-    to_type,
+    to_measure,
     usual,
 )
 from ckptcost.scenario import resolve as sc
@@ -44,8 +44,7 @@ def interval(
     ckptcost interval job.toml --tier flash-shared --tier gcs-standard --mode both
     ckptcost interval job.toml --for cost
     """
-    options = {"for_": for_, "typed": q.typed(job, flags)} | q.options_of(flags)
-    return answer(cases_for(job, flags), **options)
+    return answer(cases_for(job, flags), **{"for": for_} | q.options_of(flags))
 
 
 def cases_for(job: str, flags: q.Flags) -> dict[str, Scenario]:
@@ -68,20 +67,10 @@ def cases_for(job: str, flags: q.Flags) -> dict[str, Scenario]:
 # --- the answer -----------------------------------------------------------------------------------
 
 
-def answer(
-    cases: dict[str, Scenario],
-    *,
-    for_: str = "",
-    typed: str = "",
-    require: Sequence[str] = (),
-    sure: float = q.SURE,
-    draws: int | None = None,
-) -> Answer:
+def answer(cases: dict[str, Scenario], **asked: Any) -> Answer:
     """The same of cases, and of the options that a document holds."""
-    first, *others = cases.values()
-    objective = for_ or str(first.said["policy"].get("optimal") or "time")
-    remedy = f"try {', '.join(MEASURE)}"
-    q.demand(objective in MEASURE, f"no objective {objective!r}", "--for", remedy)
+    (first, *others), draws = cases.values(), asked.get("draws")
+    objective = objective_of(first, asked.get("for"))
     wanted = [*dict.fromkeys([objective, *OBJECTIVES])]
     advices = {name: ad.advise_for(each, wanted) for name, each in cases.items()}
     plans = {n: ad.with_advice(each, advices[n][objective]) for n, each in cases.items()}
@@ -93,25 +82,26 @@ def answer(
         "interval",
         f"How often to save: {scenario.name or 'this job'}",
         one.job(study, order[0]),
-        ranks.doubts(study, [order[0]]),
+        one.doubted(study, [order[0]]),
         [tiers_table(study, order, stops)],
         cautions=cautions_of(study, [order[0]]),
-        missed=q.missed(study, q.Flags(require=require, sure=sure), [order[0]]),
+        missed=q.missed(study, q.Flags(**asked), [order[0]]),  # type: ignore[typeddict-item]
         cases=cases,
+        options=asked,
         draws=study.draws,
     )
-    found.options = ranks.given(for_=for_, typed=typed, require=require, sure=sure, draws=draws)
     if order[0] in study.unsaid:
         found.says.append(ranks.stopped(stops[order[0]], NO))
         return found
     unknown = f"{objective} is not known for this job"
-    q.demand(one.known(study.range(MEASURE[objective], order[0])), unknown, "--for", "take time")
+    remedy = "take --for time" + "".join(f", or give {key}" for key in scenario.lacking)
+    q.demand(one.known(study.range(MEASURE[objective], order[0])), unknown, "--for", remedy)
     pair = study if alone else Study(with_own({name: plans[name]}, cases[name]), draws)
     chosen = Chosen(name, cases[name], advices[name], pair, objective, stops.get(order[0]))
     found.says += [*decision(chosen, not alone), *against_others(study, order, stops, objective)]
     concluded(found, chosen, study, alone)
     marks = {"best": (order[0], chosen.advice.interval)}
-    marks |= {"now": (1, chosen.now)} if alone and chosen.moves else {}
+    marks |= {"you": (1, chosen.now)} if alone and chosen.moves else {}
     found.plots = [ranks.curves(study, [*cases], marks)]
     return found
 
@@ -119,7 +109,7 @@ def answer(
 def concluded(found: Answer, chosen: Chosen, study: Study, alone: bool) -> None:
     """With the tables of the recommended plan, and what is said behind them."""
     pair = chosen.pair
-    own = [intervals_table(chosen, alone), pair.bill_table(0), pair.inputs_table(0)]
+    own = [intervals_table(chosen, alone), one.lines(pair)]
     found.tables = [own[0], *found.tables, *own[1:]] if alone else [*found.tables, *own]
     found.notes = [
         *how_sure(chosen),
@@ -127,8 +117,16 @@ def concluded(found: Answer, chosen: Chosen, study: Study, alone: bool) -> None:
         *continuous(chosen),
         *last_save(chosen),
         *ranks.unlike(study),
-        to_type(chosen),
+        *to_measure(chosen),
     ]
+
+
+def objective_of(scenario: Scenario, for_: str | None) -> str:
+    """What the interval is to make least: what was asked for, or what the job's policy says."""
+    objective = for_ or str(scenario.said["policy"].get("optimal") or "time")
+    remedy = f"try {', '.join(MEASURE)}"
+    q.demand(objective in MEASURE, f"no objective {objective!r}", "--for", remedy)
+    return objective
 
 
 NO = "This plan does not work as it stands."
@@ -142,15 +140,6 @@ def with_own(plans: dict[str, Scenario], scenario: Scenario) -> dict[str, Scenar
 # --- the decision ---------------------------------------------------------------------------------
 
 
-def nth(n: float) -> str:
-    """
-    >>> nth(1), nth(2), nth(10)
-    ('each save', 'every 2nd save', 'every 10th save')
-    """
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(int(n) % 10 if int(n) // 10 != 1 else 0, "th")
-    return "each save" if n == 1 else f"every {n:,g}{ending} save"
-
-
 def decision(chosen: Chosen, one_of_several: bool) -> list[Say]:
     """What to do, and what the job does now; what stops it comes first."""
     found, second = chosen.advice, chosen.scenario.said["second_tier"]
@@ -160,7 +149,7 @@ def decision(chosen: Chosen, one_of_several: bool) -> list[Say]:
     if one_of_several:
         words += f", {chosen.name}" if chosen.name in MODES else f" on {chosen.name}"
     if second:
-        words += f", {nth(found.every)} also to {second.get('id') or 'the second tier'}"
+        words += f", {one.nth(found.every)} save also to {second.get('id') or 'the second tier'}"
     if chosen.objective != "time":
         words += f", for least {chosen.objective}"
     words += f".{yours(chosen)}{BOUNDS.get(found.bound, '')}"
@@ -186,7 +175,7 @@ def yours(chosen: Chosen) -> str:
     if chosen.scenario.said["second_tier"]:
         n = chosen.pair.stated_of(chosen.pair.w.policy.second_every, 1)
         if n != chosen.advice.every:
-            return f"{words}, {nth(n)} also there."
+            return f"{words}, {one.nth(n)} save also there."
     if chosen.moves:
         return f"{words}."
     same = said(chosen.now) == said(chosen.advice.interval)
@@ -253,16 +242,14 @@ def intervals_table(chosen: Chosen, shown: bool) -> Table:
 
 def tiers_table(study: Study, order: list[int], stops: Container[int]) -> Table:
     """Each tier and mode at its own recommended interval, the best first."""
-    amount = next(
-        (m for m in ("cost", "energy") if one.known(study.range(m, order[0]))), "gpu_time"
-    )
+    amount = one.measure_of(study, order[0])
     screen = {"interval": "value", "goodput": "value", amount: "range"}
     table = study.table("Each at its recommended interval", screen, len(order) > 1)
     names = [
         name + (" (no)" if row in stops else " *" if study.limit_unknown(row) else "")
         for row, name in enumerate(study.names)
     ]
-    table.columns[0] = table.columns[0]._replace(screen="no")
+    table.columns[0] = replace(table.columns[0], screen="no")
     table.columns.insert(1, Column("called", "", "text"))
     table.rows = [[table.rows[row][0], names[row], *table.rows[row][1:]] for row in order]
     return table

@@ -10,7 +10,7 @@ from ckptcost.answer import Answer, Column, Say, Table
 from ckptcost.cautions import cautions_of
 from ckptcost.questions import common as q
 from ckptcost.questions import inputs as which
-from ckptcost.questions import one, room, several
+from ckptcost.questions import one, ranks, room, several
 from ckptcost.questions import over as grid
 from ckptcost.scenario.resolve import Scenario, tier_of
 from ckptcost.scenario.units import parse, show_range
@@ -37,82 +37,66 @@ def model(
     ckptcost model job.toml --inputs
     ckptcost model job.toml --dir /scratch/run7
     """
+    if flags.get("mode") == "both":
+        over = [*over, "mode=sync,async"]
+        del flags["mode"]
     asked = [bool(over), inputs, bool(dir)].count(True)
     q.demand(asked <= 1, "--over, --inputs and --dir are three questions", "model", "ask for one")
-    options: dict[str, Any] = {"typed": q.typed(job, flags), "inputs": inputs, "dir": dir}
-    options |= q.options_of(flags)
+    options: dict[str, Any] = {"typed": q.typed(job, flags)} | q.options_of(flags)
     if over:
-        axes_typed = shlex.join(word for each in over for word in ("--over", each))
-        options["typed"] = f"{options['typed']} {axes_typed}".strip()
+        axes = shlex.join(word for each in over for word in ("--over", each))
+        options["typed"] = f"{options['typed']} {axes}".strip()
         cases, options["over"] = grid.cases_of(job, over, flags)
         return answer(cases, **options)
-    found = room.measured(dir) if dir else {}
-    return answer(q.cases_for(job, flags), **options, **found)
+    if dir:
+        options |= {"dir": dir} | room.measured(dir)
+    if inputs:
+        options["inputs"] = True
+    return answer(q.cases_for(job, flags), **options)
 
 
-def answer(
-    cases: dict[str, Scenario],
-    *,
-    typed: str = "",
-    over: Sequence[str] = (),
-    inputs: bool = False,
-    dir: str = "",  # noqa: A002
-    free: float = 0.0,
-    files: float = 0.0,
-    require: Sequence[str] = (),
-    sure: float = q.SURE,
-    draws: int | None = None,
-) -> Answer:
+def answer(cases: dict[str, Scenario], **asked: Any) -> Answer:
     """The same of cases, and of the options that a document holds."""
-    asked: dict[str, Any] = {"over": [*over], "inputs": inputs, "dir": dir, "typed": typed}
-    asked |= {"free": free, "files": files} if dir else {}
-    asked |= {"require": [*require], "sure": sure, "draws": draws}
-    if over:
-        found = grid.answer(cases, over, draws, typed)
-    elif dir:
-        found = room.answer(cases, dir, free, files)
-    elif inputs:
+    typed, draws = asked["typed"], asked.get("draws")
+    if asked.get("over"):
+        found = grid.answer(cases, asked["over"], draws, typed)
+    elif asked.get("dir"):
+        found = room.answer(cases, asked["dir"], asked["free"], asked["files"])
+    elif asked.get("inputs"):
         found = which.answer(cases, draws, typed)
     else:
         study = Study(cases, draws)
         found = costs(study, typed)
-        found.missed = q.missed(study, q.Flags(require=require, sure=sure))
-    found.cases = cases
-    found.options = {key: value for key, value in asked.items() if value not in ([], "", False)}
+        found.missed = q.missed(study, q.Flags(**asked))  # type: ignore[typeddict-item]
+    found.cases, found.options = cases, asked
     return found
 
 
 def costs(study: Study, typed: str) -> Answer:
     """One checkpoint and the whole run, of one plan or of several."""
     order = several.order_of(study)
-    row = order.rows[0]
+    row, cases = order.rows[0], range(len(study.names))
+    limits = ranks.unknown_limits(study, order.rows)
     if len(study.names) == 1:
-        about, says = one.about(study, row), [one.one_checkpoint(study, row)]
-        says.append(one.whole_run(study, row))
-        tables = [one.added(study, row), one.where(study, row)]
-        notes = one.notes(study, row, typed)
+        about, doubted = one.about(study, row), one.doubted(study, cases)
+        says = [*doubted, one.one_checkpoint(study, row), one.whole_run(study, row, order.stops)]
+        tables = [] if study.unsaid else [one.added(study, row), one.where(study, row)]
+        notes = [*limits, *one.notes(study, row, typed, bool(doubted))]
     else:
-        about, says = several.about(study), several.says(study, order)
+        about, doubted = several.about(study), one.doubted(study, cases)
+        says = [*doubted, *several.choice(study, order), *limits, *ranks.unlike(study)]
         tables = [several.one_table(study), several.run_table(study)]
         notes = [*one.lacking(study, row), *one.inputs_of(study, row)]
-    ahead = {
-        name: each for name, each in several.tiers(study).items() if not one.never(study, each)
-    }
+    every = study.table("Every measure of the run", {}, shown=False)
     return Answer(
         "model",
         f"What checkpoints cost: {study.scenarios[row].name}",
         about,
-        [*one.doubted(study, range(len(study.names))), *says],
-        [
-            study.table("Every measure of the run", {}, shown=False),
-            *tables,
-            one.lines(study),
-            claims(study),
-            study.inputs_table(row),
-        ],
+        says,
+        [every, *tables, one.lines(study), claims(study)],
         [*notes, Say("Every line, input and source:", "", "--detail")],
         cautions_of(study, [*dict.fromkeys([row, *order.unfit])]),
-        plots=[one.curve(study, ahead)] if ahead else [],
+        several.curves(study),
         draws=study.draws,
     )
 

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ckptcost import advice
-from ckptcost.answer import Column, Line, Plot, Quantity, Range, Say, Table
+from ckptcost.answer import Caution, Column, Quantity, Range, Say, Table
 from ckptcost.plan import evaluate as ev
 from ckptcost.plan import physics as ph
-from ckptcost.plan.bill import QUANTITIES, Bill, label_of
+from ckptcost.plan.bill import LINES, QUANTITIES, Bill, label_of
 from ckptcost.plan.plausible import doubts
 from ckptcost.questions import common as q
 from ckptcost.scenario.figures import Figure
 from ckptcost.scenario.resolve import DEFAULTS, Scenario
-from ckptcost.scenario.schema import KEYS, Array
+from ckptcost.scenario.schema import KEYS, Array, Tier
 from ckptcost.scenario.units import number, show, show_range
-from ckptcost.study import AHEAD, Study, ranges_of, read, unit_of, verdict
+from ckptcost.study import AHEAD, Study, ranges_of, unit_of, verdict
 
 SHOWN = {
     "energy": ("energy", "kWh"),
@@ -30,21 +30,28 @@ SHOWN = {
 }
 """the quantities of the first screen, what they are called, and in which unit"""
 GROUPS = {
-    **dict.fromkeys(("gpu_wait", "host_wait", "storage_write", "network", "requests"), "saving"),
-    "slowdown": "slowed",
-    "retention": "keeping",
-    "redone_work": "lost",
-    "restart": "back",
-    "loading": "back",
+    "saving, {saves} checkpoints": (
+        "gpu_wait",
+        "host_wait",
+        "storage_write",
+        "network",
+        "requests",
+    ),
+    "training slowed while they are written": ("slowdown",),
+    "work lost to about {failures} failures": ("redone_work",),
+    "restarting and loading": ("restart", "loading"),
+    "keeping {kept}": ("retention",),
+    "drives worn": ("wear",),
+    "saving to {second}": tuple(f"second_{line}" for line in LINES),
 }
-"""lines of the bill that people see as one; the second tier's are one group, others stand alone"""
+"""lines of the bill that people see as one"""
 SHIFTED = 0.25
 """an interval that differs by more from the recommended one is worth a word"""
 WIDE = 2.0
 """from the low to the high end of a range: less needs no explanation"""
 NEVER = 100.0
 """a run that takes so many times its training is said never to finish"""
-PRICE, LIMIT = '--gpu-price "2.50 USD"', '--set tier.write="100 GB/s"'
+PRICE = '--gpu-price "2.50 USD"'
 MEASURE = "ckptcost run -- python train.py"
 
 
@@ -53,16 +60,20 @@ def by_case(study: Study, drawn: Array) -> list[Range]:
     return ranges_of(np.broadcast_to(drawn, (len(study.names), 1 + study.draws)))
 
 
+UNKNOWN = Range(np.nan, np.nan, np.nan)
+
+
 def known(value: Range) -> bool:
     return value.value == value.value
 
 
 def in_words(text: str) -> str:
     """
-    >>> in_words("1,234 GPU-h"), in_words("5.43 USD/GPU-h")
-    ('1,234 GPU-hours', '5.43 USD a GPU-hour')
+    >>> in_words("1,234 GPU-h"), in_words("5.43 USD/GPU-h"), in_words("450 kg (400-600)")
+    ('1,234 GPU-hours', '5.43 USD a GPU-hour', '450 kgCO2e (400-600)')
     """
-    return re.sub(r"GPU-h\b", "GPU-hours", text.replace("USD/GPU-h", "USD a GPU-hour"))
+    text = re.sub(r"\bkg\b", "kgCO2e", text.replace("USD/GPU-h", "USD a GPU-hour"))
+    return re.sub(r"GPU-h\b", "GPU-hours", text)
 
 
 # --- the plan in a line ---------------------------------------------------------------------------
@@ -75,7 +86,7 @@ def facts(study: Study, row: int) -> dict[str, str]:
     every = f"every {show(study.value('interval', row), 's', 2)}"
     if study.stated_of(w.policy.interval, row) == 0:
         every = "continuously (each save begins when the last one is safe)"
-    elif advised(study.scenarios[row]) and not never(study, row):
+    elif advised(study.scenarios[row]) and ends(study, row):
         every += " (recommended)"
     return {
         "size": f"{show(study.stated_of(study.stated.plan.first.stored, row), 'B')} each",
@@ -107,18 +118,36 @@ def shared(study: Study, *keys: str) -> list[str]:
 
 
 def _tiers(study: Study, row: int) -> str:
-    """The tiers by name, or by their rate."""
+    """The tiers by name and rate, or by their rate."""
     w, said, called = study.w, study.scenarios[row].said, []
     for section, tier in (("tier", w.tier), ("second_tier", w.second_tier)):
-        rate = show(study.stated_of(ph.rate(w, tier, "write"), row), "B/s", 2)
+        rate, part = _rate(study, row, tier)
         name = said[section].get("id")
-        called.append(f"{name} ({rate})" if name else f"{rate} storage")
+        called.append(f"{name} ({rate}{part})" if name else f"{rate} storage{part}")
     n = study.stated_of(w.policy.second_every, row)
     return f"{called[0]}, {nth(n)} also to {called[1]}" if said["second_tier"] else called[0]
 
 
+def _rate(study: Study, row: int, tier: Tier) -> tuple[str, str]:
+    """How fast the storage writes; and who gets how much of that, if they cannot use all of it."""
+    w, limits = study.w, ph.limits(study.w, tier, "write")
+    got, whole = (study.stated_of(x, row) for x in (ph.rate(w, tier, "write"), limits.system))
+    nodes, processes = (ph.nodes(w), "nodes"), (w.cluster.gpus, "processes")
+    users = ((limits.clients, nodes), (limits.links, nodes), (limits.gpus, processes))
+    for limit, (count, name) in users:
+        if got == study.stated_of(limit, row) < 0.99 * whole < np.inf:
+            part = f", of which {study.stated_of(count, row):,.0f} {name} get {show(got, 'B/s', 2)}"
+            return show(whole, "B/s", 2), part
+    return show(got, "B/s", 2), ""
+
+
 def nth(n: float) -> str:
-    return "each" if n == 1 else f"every {n:g}th"
+    """
+    >>> nth(1), nth(2), nth(11), nth(1000)
+    ('each', 'every 2nd', 'every 11th', 'every 1,000th')
+    """
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(int(n) % 10 if int(n) % 100 // 10 != 1 else 0, "th")
+    return "each" if n == 1 else f"every {n:,g}{ending}"
 
 
 def advised(scenario: Scenario) -> bool:
@@ -127,8 +156,13 @@ def advised(scenario: Scenario) -> bool:
     return isinstance(figure, Figure) and figure.origin == advice.ORIGIN
 
 
+def ends(study: Study, row: int) -> bool:
+    """Whether the run ends; false also if nobody can know, since it loses what it relies on."""
+    return study.value("goodput", row) > 1.0 / NEVER
+
+
 def never(study: Study, row: int) -> bool:
-    return not study.value("goodput", row) > 1.0 / NEVER
+    return not ends(study, row) and row not in study.unsaid
 
 
 # --- one checkpoint, the run ----------------------------------------------------------------------
@@ -177,18 +211,18 @@ def second_name(study: Study, row: int) -> str:
     return study.scenarios[row].said["second_tier"].get("id") or "the second tier"
 
 
-def whole_run(study: Study, row: int) -> Say:
+def whole_run(study: Study, row: int, stops: Mapping[int, Caution]) -> Say:
     """How long it takes, and how much of that is useful training."""
     label = "The whole run"
+    if row in study.unsaid:
+        why, _, command = stops[row].words.partition(":   ")
+        return Say(f"is not known. {why}:", label, command)
     if never(study, row):
         every = show(study.value("mtbf", row), "s", 2)
         back = show(study.stated_of(study.stated.plan.back.exposed, row), "s", 2)
         cycle = show(study.value("interval", row) + study.value("stall", row), "s", 2)
-        return Say(
-            f"never finishes: a failure comes every {every}. Getting back takes {back}, and the"
-            f" next checkpoint is done {cycle} later.",
-            label,
-        )
+        words = f"never finishes: a failure comes every {every}. Getting back takes {back},"
+        return Say(f"{words} and the next checkpoint is done {cycle} later.", label)
     value, low, high = (f"{100 * each:.1f}" for each in study.range("goodput", row))
     share = f"{value} % ({low}-{high} %)" if low != high else f"{value} %"
     words = f"takes {show(study.value('wall', row), 's')}; {share} is useful training."
@@ -208,7 +242,7 @@ def added(study: Study, row: int) -> Table:
         [name, Quantity(study.range(quantity, row), unit)]
         for quantity, (name, unit) in SHOWN.items()
     ]
-    return Table("added", "", columns, rows, shown=not never(study, row))
+    return Table("added", "", columns, rows, shown=ends(study, row))
 
 
 # --- where it goes --------------------------------------------------------------------------------
@@ -216,93 +250,66 @@ def added(study: Study, row: int) -> Table:
 
 def where(study: Study, row: int) -> Table:
     """The bill by groups of lines, those left out that are nothing throughout."""
-    labels, groups = _labels(study, row), dict[str, list[str]]()
-    for line in study.drawn.bill.lines:
-        group = "second" if line.startswith("second_") else GROUPS.get(line, line)
-        groups.setdefault(group, []).append(line)
+    keep, saves = study.stated_of(study.w.policy.keep_last, row), study.value("saves", row)
+    numbers = {
+        "saves": number(saves),
+        "failures": number(study.value("failures", row), 2),
+        "kept": "all of them" if keep >= saves else "the last" + f" {keep:,g}" * (keep > 1),
+        "second": second_name(study, row),
+    }
     rows: list[list[Any]] = []
-    for group, names in groups.items():
+    for words, lines in GROUPS.items():
         part = copy(study.drawn.bill)
-        part.lines = {line: study.drawn.bill.lines[line] for line in names}
+        part.lines = {line: part.lines[line] for line in lines if line in part.lines}
         cells = [by_case(study, part.total(quantity))[row] for quantity in SHOWN]
         if any(abs(cell.value) > 0 for cell in cells):
-            rows.append([labels.get(group) or label_of(group), *cells])
+            rows.append([words.format(**numbers), *cells])
     columns = [Column("group", "Where it goes")]
     columns += [Column(each, unit, QUANTITIES[each][0]) for each, (_, unit) in SHOWN.items()]
-    return Table("where", "", columns, rows, shown=not never(study, row))
-
-
-def _labels(study: Study, row: int) -> dict[str, str]:
-    """What groups of lines are called."""
-    keep, saves = study.stated_of(study.w.policy.keep_last, row), study.value("saves", row)
-    last = "all of them" if keep >= saves else "the last" if keep == 1 else f"the last {keep:,g}"
-    return {
-        "saving": f"saving, {number(saves)} checkpoints",
-        "slowed": "training slowed while they are written",
-        "keeping": f"keeping {last}",
-        "lost": f"work lost to about {number(study.value('failures', row), 2)} failures",
-        "back": "restarting and loading",
-        "second": f"saving to {second_name(study, row)}",
-    }
+    return Table("where", "", columns, rows, shown=ends(study, row))
 
 
 def lines(study: Study) -> Table:
     """Every line of the bill of every case, for files."""
     columns = [Column("case", "case"), Column("line", "line"), Column("words", "what")]
     columns += [Column(each, name, unit) for each, (unit, name) in QUANTITIES.items()]
-    found = {
-        line: [by_case(study, of[quantity]) for quantity in QUANTITIES]
-        for line, of in study.drawn.bill.lines.items()
-    }
-    rows: list[list[Any]] = [
-        [name, line, label_of(line), *(ranges[row] for ranges in of)]
-        for row, name in enumerate(study.names)
-        for line, of in found.items()
-    ]
+    bill, rows = study.drawn.bill.lines, list[list[Any]]()
+    found = {line: [by_case(study, of[each]) for each in QUANTITIES] for line, of in bill.items()}
+    for row, name in enumerate(study.names):
+        for line, ranges in found.items():
+            cells = [UNKNOWN if row in study.unsaid else each[row] for each in ranges]
+            rows.append([name, line, label_of(line), *cells])
     return Table("lines", "Every line of the bill", columns, rows, shown=False)
 
 
 # --- notes ----------------------------------------------------------------------------------------
 
 
-def notes(study: Study, row: int, typed: str) -> list[Say]:
-    """What else to know, and what to type next."""
-    hopeless = never(study, row)
-    inputs = [] if hopeless else inputs_of(study, row)
-    measured = any(each.command == MEASURE for each in inputs)
+def notes(study: Study, row: int, typed: str, doubtful: bool) -> list[Say]:
+    """What else to know, and what to type next: of a doubtful plan that is to check it."""
+    if not ends(study, row):
+        return lacking(study, row)
+    inputs = [] if doubtful else inputs_of(study, row)
+    measured = doubtful or any(each.command == MEASURE for each in inputs)
     return [
-        *([] if hopeless else interruption(study, row)),
-        *beyond_measured(study, row),
+        *interruption(study, row),
         *lacking(study, row),
         *inputs,
         *([] if measured else unmeasured(study, row)),
-        *([] if hopeless else better_interval(study, row, typed)),
+        *([] if doubtful else better_interval(study, row, typed)),
     ]
 
 
 def interruption(study: Study, row: int) -> list[Say]:
     """What one failure costs on average."""
-    o = study.stated
     if not study.value("failures", row) > 0:
         return []
+    o, gpus = study.stated, study.stated_of(study.w.cluster.gpus, row)
     lost, back = (study.stated_of(x, row) for x in (o.redone_per_failure, o.back_per_failure))
-    gpus = study.stated_of(study.w.cluster.gpus, row)
+    all_, work, rest = (show(x, "s", 2) for x in (lost + back, lost, back))
     wasted = in_words(show((lost + back) * gpus, "GPU-h"))
-    return [
-        Say(
-            f"Each interruption wastes {show(lost + back, 's', 2)} x {gpus:,.0f} GPUs = {wasted}:"
-            f" {show(lost, 's', 2)} of lost work, {show(back, 's', 2)} to get back."
-        )
-    ]
-
-
-def beyond_measured(study: Study, row: int) -> list[Say]:
-    """That the rate is extrapolated, with the key that would give the limit."""
-    if not study.limit_unknown(row):
-        return []
-    rate = show(study.stated_of(ph.rate(study.w, study.w.tier, "write"), row), "B/s", 2)
-    words = f"Nobody has measured this storage at {rate}: the limit of the whole system is not"
-    return [Say(f"{words} known. If you know it:", "", LIMIT)]
+    words = f"Each interruption wastes {all_} x {gpus:,.0f} GPUs = {wasted}"
+    return [Say(f"{words}: {work} of lost work, {rest} to get back.")]
 
 
 SUPPLIED = {
@@ -319,12 +326,12 @@ def lacking(study: Study, row: int) -> list[Say]:
         lacks = [path for path in paths if path in reasons]
         if lacks and not known(study.range(measure, row)):
             why = q.and_join([reasons[path] for path in lacks])
-            given = "\n".join(f'--set {path}="{_about(path)["example"]}"' for path in lacks)
+            given = "\n".join(f'--set {path}="{about_of(path)["example"]}"' for path in lacks)
             found.append(Say(f"{words} not known: {why}. Yours:", "", given))
     return found
 
 
-def _about(path: str) -> Any:
+def about_of(path: str) -> Any:
     """What the schema says of a figure."""
     section, key = path.split(".")
     return KEYS[section][key].metadata
@@ -348,12 +355,27 @@ BASIS = {
 OFTEN = ("failures.rate_factor", "failures.rate", "failures.gpu_rate", "failures.mtbf")
 """figures that say how often the job fails: people know it as a time between failures"""
 WORDS = {
-    "policy.pinned": "the training speed lost all the time to pinned memory",
-    "checkpoint.bytes_per_param": "the bytes saved per parameter",
+    "policy.pinned": "training speed lost all the time to pinned memory",
+    "checkpoint.bytes_per_param": "bytes saved per parameter",
+    "cluster.gpus": "number of GPUs",
+    "failures.mtbf": "MTBF",
+    "policy.interval": "interval",
+    "policy.keep_last": "number of checkpoints kept",
+    "policy.saves": "number of saves",
+    "policy.steps": "number of steps between saves",
+    "run.wall_limit": "wall limit",
+    "tier.capacity": "capacity",
+    "tier.id": "tier",
 }
 """others are called by what the schema says of them"""
 COMMANDS = {"cluster.gpu_price": PRICE, "policy.slowdown": MEASURE}
 """what to type for one's own figure, if that is not --set"""
+
+
+def words_of(path: str) -> str:
+    """What people call a figure."""
+    meaning = str(about_of(path)["meaning"]).removeprefix("async: ")
+    return WORDS.get(path, re.split("[:;,]", meaning)[0])
 
 
 def decides(study: Study, row: int, path: str) -> Decides:
@@ -364,13 +386,12 @@ def decides(study: Study, row: int, path: str) -> Decides:
         basis = BASIS.get(figure.basis, "is assumed from published jobs of its size")
         said = f"once in {value} ({low} to {high})"
         return Decides("how often this job fails", basis, said, '--mtbf "20 h"')
-    meaning = re.split("[:;,]", str(_about(path)["meaning"]).removeprefix("async: "))[0]
-    words = WORDS.get(path, meaning if meaning.startswith("how ") else f"the {meaning}")
-    unit = unit_of(path)
+    called, unit = words_of(path), unit_of(path)
+    words = called if called.startswith("how ") else f"the {called}"
     value = in_words(show(figure.value, unit, 3 if "USD" in unit else 2))
     said = f"{value} ({show_range(figure.low, figure.high, unit)})"
     basis = BASIS.get(figure.basis, "is taken from published figures")
-    command = COMMANDS.get(path) or f'--set {path}="{_about(path)["example"]}"'
+    command = COMMANDS.get(path) or f'--set {path}="{about_of(path)["example"]}"'
     return Decides(words, basis, said, command)
 
 
@@ -416,29 +437,7 @@ def better_interval(study: Study, row: int, typed: str) -> list[Say]:
     found = advice.advise(scenario)
     if abs(found.interval / study.value("interval", row) - 1.0) <= SHIFTED:
         return []
-    also = f", {nth(found.every)} also to {second_name(study, row)}"
-    words = f"You would probably do better saving every {show(found.interval, 's', 2)}"
-    words += also if scenario.said["second_tier"] else ""
+    words = f"Probably better: save every {show(found.interval, 's', 2)}"
+    if scenario.said["second_tier"]:
+        words += " to both tiers" if found.every == 1 else f", {nth(found.every)} to both tiers"
     return [Say(f"{words}:", "", f"ckptcost interval {typed}".rstrip())]
-
-
-# --- the plot -------------------------------------------------------------------------------------
-
-AROUND = np.geomspace(0.1, 10.0, 61)
-"""intervals of the curve, by the plan's own"""
-
-
-def curve(study: Study, rows: dict[str, int]) -> Plot:
-    """What a longer or shorter interval would do, a line for each case; of one its own marked."""
-    alone = len(rows) == 1
-    measure = measure_of(study, *rows.values()) if alone else "goodput"
-    found, marks = [], []
-    for name, row in rows.items():
-        now = study.value("interval", row)
-        x = now * AROUND[now * AROUND <= study.stated_of(study.w.run.work, row)]
-        found.append(Line(name, x.tolist(), read(measure, study.at(row, x))[:, 0].tolist()))
-        marks.append(("now", now, study.value(measure, row)))
-    name, unit = SHOWN.get(measure, ("useful training", "share"))
-    axes = "training time between saves [s]", f"{name} [{unit}]"
-    shown = tuple(marks) if alone else ()
-    return Plot(f"What the interval decides: {name}", *axes, found, shown, log_x=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from math import prod
 from typing import Any
@@ -13,29 +12,28 @@ import numpy as np
 
 from ckptcost import advice
 from ckptcost.answer import Answer, Column, Line, Plot, Say, Table
+from ckptcost.errors import InputError
 from ckptcost.plan import grid
 from ckptcost.plan.evaluate import Outcome
-from ckptcost.plan.grid import Axis
 from ckptcost.questions import common as q
-from ckptcost.questions import one
-from ckptcost.scenario.resolve import Scenario, tier_of
+from ckptcost.questions import one, ranks
+from ckptcost.scenario.resolve import Scenario
 from ckptcost.scenario.schema import CADENCES, KEYS, Array, is_figure
 from ckptcost.scenario.units import number, parse, show, split
-from ckptcost.study import MEASURES, Study, ranges_of, read, unit_of
+from ckptcost.study import DRAWS, MEASURES, OF_ONE_SAVE, Study, ranges_of, read, unit_of
 
 MOST = 1_000_000
 FEW = 50
 """points of which each has its recommended interval and its ranges; more have the exact best"""
-DRAWS = 4096
-SHOWN_ROWS = 18
+SHOWN_ROWS = 14
 NICE = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
 """steps within a decade, for an axis that names only its ends"""
 GPUS = "cluster.gpus"
 INTERVALS = {f"policy.{each}" for each in CADENCES}
 BY_SIZE = ("failures_day", "mtbf", "interval", "saves_day", "written_day", "goodput", "cost")
 """what a person sees of a grid of cluster sizes"""
-USUAL = ("interval", "stall", "goodput", "gpu_time", "energy", "cost")
-"""and of other grids, those that change"""
+CHANGING = ("interval", "stall", "goodput", "gpu_time", "energy", "cost")
+"""and of other grids, those of them that change"""
 SHORT = {
     GPUS: "GPUs",
     "failures_day": "fails/day",
@@ -62,20 +60,23 @@ def axis_of(text: str) -> tuple[str, list[str]]:
     """
     key, equals, values = text.partition("=")
     q.demand(bool(equals and values), f"{text!r} is no axis", "--over", "e.g. saves=10:200:10")
-    path = q.path_of(key.strip())
+    path, parts = q.path_of(key.strip()), [each.strip() for each in re.split("[:,]", values)]
     if not is_figure(*path.split(".")):
         return path, [each.strip() for each in values.split(",")]
-    numbers, unit = _in_one_unit(re.split("[:,]", values), example_of(path))
-    numbers = _between(numbers, text) if ":" in values else numbers
-    return path, [f"{number:.12g} {unit}".strip() for number in numbers]
+    example = example_of(path)
+    unit = next(filter(None, map(_unit_of, [*reversed(parts), example])), "")
+    said = [each if _unit_of(each) else f"{each} {unit}".strip() for each in parts]
+    try:
+        amounts = [parse(each, example) for each in said]
+    except InputError as error:
+        raise error.at("--over") from None
+    return path, _ranged(amounts, unit, example, text) if ":" in values else said
 
 
-def _in_one_unit(parts: Sequence[str], example: str) -> tuple[list[float], str]:
-    """In that of the last one that names one, or else of the example."""
-    unit = next(filter(None, map(_unit_of, reversed([example, *parts]))), "")
-    scale = parse(f"1 {unit}", example) if unit else 1.0
-    said = [part if _unit_of(part) else f"{part} {unit}" for part in parts]
-    return [parse(each, example) / scale for each in said], unit
+def _ranged(ends: list[float], unit: str, example: str, text: str) -> list[str]:
+    """The values between, typed in one unit."""
+    size = parse(f"1 {unit}".strip(), example)
+    return [f"{x:.12g} {unit}".strip() for x in _between([end / size for end in ends], text)]
 
 
 def example_of(path: str) -> str:
@@ -84,8 +85,8 @@ def example_of(path: str) -> str:
 
 
 def _unit_of(part: str) -> str:
-    unit = split(part.strip())
-    return "" if unit == part.strip() or re.fullmatch(r"[kKMBGT]?", unit) else unit
+    unit = split(part)
+    return "" if unit == part or re.fullmatch(r"[kKMBGT]?", unit) else unit
 
 
 def _between(numbers: list[float], text: str) -> list[float]:
@@ -135,8 +136,8 @@ def _cases_at(
     mine["set"] = [*flags.get("set", ()), *first, *map("=".join, chosen.items())]
     found = {}
     for name, each in q.cases_for(job, mine).items():
-        own = name == tier_of(each) and not each.said["tier"].get("id")  # the only tier there is
-        found[", ".join([*([] if own and chosen else [name]), *chosen.values()])] = each
+        named = [name] if each.said["tier"].get("id") or not chosen else []
+        found[", ".join([*named, *chosen.values()])] = each
     return found
 
 
@@ -146,26 +147,31 @@ def _cases_at(
 class Grid:
     """All points of all cases, with every measure of them."""
 
-    def __init__(self, cases: Mapping[str, Scenario], axes: Sequence[Axis], draws: int | None):
+    def __init__(self, cases: Mapping[str, Scenario], axes: dict[str, Array], draws: int | None):
         self.cases, self.axes = cases, axes
         self.at = grid.points(axes)
-        self.count = len(self.at[axes[0].path])
+        self.count = prod(map(len, axes.values()))
         self.few = self.count * len(cases) <= FEW
         self.draws = (DRAWS if self.few else 0) if draws is None else draws
         self.open = all(one.advised(each) for each in cases.values())
         parts = [o for each in cases.values() for o in self._of(each)]
-        self.measures: dict[str, Array] = {
-            measure: np.concatenate([read(measure, o) for o in parts]) for measure in MEASURES
-        }
+        study = Study(cases, 0)
+        _, stops = ranks.ranking(study, "wall", len(cases))
+        self.lost = {name: stops[row] for row, name in enumerate(cases) if row in study.unsaid}
+        """cases whose run nobody knows, and why"""
+        lost = np.repeat([name in self.lost for name in cases], self.count)[:, None]
+        self.measures = dict[str, Array]()
+        for measure in MEASURES:
+            values = np.concatenate([read(measure, o) for o in parts])
+            is_known = ~lost | (measure in OF_ONE_SAVE)
+            self.measures[measure] = np.where(is_known, values, np.nan)
 
     def _of(self, scenario: Scenario) -> list[Outcome]:
         """At the interval that is given, or else at the best one of each point."""
         if not self.open:
             return grid.outcomes(scenario, self.at, self.draws)
         if not self.few:
-            policy = {k: v for k, v in scenario.said["policy"].items() if k not in CADENCES}
-            said = scenario.said | {"policy": policy | {"optimal": "time"}}
-            return grid.outcomes(replace(scenario, said=said), self.at, self.draws)
+            return grid.outcomes(q.opened(scenario), self.at, self.draws)
         found = [advice.advise(self.point(scenario, i)) for i in range(self.count)]
         at = self.at | {"policy.interval": np.array([each.interval for each in found])}
         if scenario.said["second_tier"]:
@@ -174,9 +180,12 @@ class Grid:
 
     def point(self, scenario: Scenario, at: int) -> Scenario:
         """One plan of the grid."""
-        for path, values in self.at.items():
-            scenario = scenario.with_figure(path, q.figure_at(path, float(values[at])))
-        return scenario
+        return q.with_values(scenario, {path: float(x[at]) for path, x in self.at.items()})
+
+    @property
+    def never(self) -> Any:
+        """Plans that never finish."""
+        return self.stated("goodput") <= 1.0 / one.NEVER
 
     def stated(self, measure: str) -> Array:
         return self.measures[measure][:, 0]
@@ -206,16 +215,17 @@ def answer(
     cases: Mapping[str, Scenario], over: Sequence[str], draws: int | None, typed: str
 ) -> Answer:
     """Of the cases of words, with axes of figures as `cases_of` gives them."""
-    axes = [
-        Axis(path, np.array([parse(each, example_of(path)) for each in texts]))
+    axes = {
+        path: np.array([parse(each, example_of(path)) for each in texts])
         for path, texts in map(axis_of, over)
-    ]
-    found = Grid(cases, axes, draws)
-    sizes = [axis.path for axis in axes] == [GPUS]
+    }
+    found, sizes = Grid(cases, axes, draws), [*axes] == [GPUS]
     whole = found.table(dict.fromkeys(BY_SIZE, "value") if sizes else _changing(found))
-    names = "cluster size" if sizes else q.and_join([axis.path for axis in axes])
+    names = "cluster size" if sizes else q.and_join([*axes])
     first, *_ = cases.values()
-    says = [*([] if sizes else _best(found)), *_from_to(found)]
+    says = _from_to(found) if sizes else _best(found)
+    for name, stop in found.lost.items():
+        says.append(ranks.stopped(stop, f"{name} does not work as it stands."))
     if found.open:
         which = "its own recommended interval" if found.few else "the interval of its shortest run"
         says.append(Say(f"Each plan saves at {which}."))
@@ -224,29 +234,35 @@ def answer(
         f"What checkpoints cost by {names}: {first.name}",
         _about(found),
         says,
-        [whole, _thinned(whole)],
+        [whole, _thinned(found, whole)],
         [Say("Every measure of every plan:", "", f"ckptcost model {typed} -o plans.csv")],
         plots=_plots(found, sizes),
         draws=found.draws,
     )
 
 
-def _thinned(whole: Table) -> Table:
-    """What a person sees: rows evenly over the grid if there are many."""
+def _thinned(found: Grid, whole: Table) -> Table:
+    """What a person sees: rows evenly over the grid if there are many; of a run that never ends
+    only what is known of one save."""
     total = len(whole.rows)
     shown = sorted({*np.linspace(0, total - 1, min(total, SHOWN_ROWS)).astype(int).tolist()})
     note = f"{len(shown)} of {total:,} plans are shown." if len(shown) < total else ""
-    return Table("plans", "", whole.columns, [whole.rows[i] for i in shown], note)
+    rows = [[*whole.rows[at]] for at in shown]
+    for row in (row for at, row in zip(shown, rows, strict=True) if found.never[at]):
+        for i, column in enumerate(whole.columns):
+            if column.key in MEASURES and column.key not in OF_ONE_SAVE:
+                row[i] = "never finishes" if column.key == "goodput" else None
+    return Table("plans", "", whole.columns, rows, note)
 
 
 def _changing(found: Grid) -> dict[str, str]:
     """Measures that differ by more than rounding; how far dollars are sure stands beside them."""
     screen = {}
-    for measure in USUAL:
-        values = found.stated(measure)
+    for measure in CHANGING:
+        values = found.stated(measure)[~found.never]
         values = values[np.isfinite(values)]
         differs = len(values) and np.ptp(values) > 1e-6 * np.max(np.abs(values))
-        if differs or (measure == "interval" and found.open):
+        if differs or measure == "goodput" or (measure == "interval" and found.open):
             screen[measure] = "value"
     if not INTERVALS.isdisjoint(found.at):
         screen.pop("interval", None)
@@ -260,14 +276,14 @@ def _about(found: Grid) -> str:
     corners = product(found.cases.items(), (0, -1))
     ends = {f"{name}, {end}": found.point(each, end) for (name, each), end in corners}
     study, plans = Study(ends, 0), found.count * len(found.cases)
-    laid = q.and_join([f"{axis.path} {_extent(axis)}" for axis in found.axes])
+    laid = q.and_join([f"{path} {_extent(path, x)}" for path, x in found.axes.items()])
     cases = f", {len(found.cases)} cases" if len(found.cases) > 1 else ""
     same = one.shared(study, "size", "mode", *([] if found.open else ["every"]), "to", "work")
     return f"{plans:,} plans: {laid}{cases}; {', '.join(same)}"
 
 
-def _extent(axis: Axis) -> str:
-    return " to ".join(_say(axis.path, float(end)) for end in (axis.values[0], axis.values[-1]))
+def _extent(path: str, values: Array) -> str:
+    return " to ".join(_say(path, float(end)) for end in (values[0], values[-1]))
 
 
 def _say(path: str, value: float) -> str:
@@ -277,43 +293,40 @@ def _say(path: str, value: float) -> str:
 
 def _best(found: Grid) -> list[Say]:
     """The plan of least cost, or of the shortest run."""
-    known = np.isfinite(found.stated("cost")).any()
-    measure, word = ("cost", "Least cost") if known else ("wall", "Shortest run")
-    values = np.where(np.isfinite(found.stated(measure)), found.stated(measure), np.inf)
-    at = int(np.argmin(values))
-    if not np.isfinite(values[at]):
+    measure, word, adds = "cost", "Least cost", "Checkpoints and failures then add"
+    if not np.isfinite(found.stated(measure)).any():
+        measure, word, adds = "wall", "Shortest run", "It takes"
+    is_known = np.isfinite(found.stated(measure)) & ~found.never
+    at = int(np.argmin(np.where(is_known, found.stated(measure), np.inf)))
+    if not is_known[at]:
         return [Say("None of these plans ever finishes.")]
     names = [[*found.cases][at // found.count]] if len(found.cases) > 1 else []
     names += [f"{path} {_say(path, float(x[at % found.count]))}" for path, x in found.at.items()]
     amount = ranges_of(found.measures[measure][at : at + 1])[0].say(MEASURES[measure].unit)
-    adds = f"Checkpoints and failures then add {amount}" if known else f"It takes {amount}"
     goodput = show(float(found.stated("goodput")[at]), "share")
-    return [Say(f"{word}: {', '.join(names)}. {adds}; {goodput} is useful training.")]
+    return [Say(f"{word}: {', '.join(names)}. {adds} {amount}; {goodput} is useful training.")]
 
 
 MOVED = {"failures_day": "failures a day", "goodput": "useful training", "cost": "cost"}
 
 
 def _from_to(found: Grid) -> list[Say]:
-    """How a single axis moves failures, useful training and dollars."""
-    if len(found.axes) != 1 or len(found.cases) > 1:
-        return []
-    parts = []
+    """How the size of the cluster moves failures, useful training and dollars."""
+    parts, ((path, x),) = [], found.axes.items()
     for measure, words in MOVED.items():
         ends, unit = found.stated(measure)[[0, -1]], MEASURES[measure].unit
         first, last = (number(x, 2) if unit == "count" else show(x, unit) for x in ends)
         if np.isfinite(ends).all() and first != last:
             parts.append(f"{words} {first} to {last}")
-    axis = found.axes[0]
-    extent = _extent(axis) + (" GPUs" if axis.path == GPUS else "")
-    return [Say(f"From {extent}: {q.and_join(parts)}.")] if parts else []
+    known = parts and len(found.cases) == 1 and not found.never[[0, -1]].any()
+    return [Say(f"From {_extent(path, x)} GPUs: {q.and_join(parts)}.")] if known else []
 
 
 def _plots(found: Grid, sizes: bool) -> list[Plot]:
     """A single axis across, a line for each case."""
     if len(found.axes) != 1 or found.count > MOST_DRAWN:
         return []
-    ((path, x),) = found.axes
+    ((path, x),) = found.axes.items()
     known = np.isfinite(found.stated("cost")).any()
     log, plots = bool(0 < 20 * x[0] < x[-1]), []
     for measure in ("goodput", "failures_day") if sizes else ("cost" if known else "goodput",):

@@ -14,7 +14,6 @@ from ckptcost.cautions import blocked
 from ckptcost.plan import evaluate as ev
 from ckptcost.plan import physics as ph
 from ckptcost.questions import common as q
-from ckptcost.questions import one
 from ckptcost.scenario.figures import Figure
 from ckptcost.scenario.resolve import DEFAULTS, Scenario, tier_of
 from ckptcost.scenario.units import show, show_range
@@ -25,23 +24,17 @@ LOSES = "COPY_DIES_WITH_NODE"
 costs cannot be said"""
 
 
-def given(**options: Any) -> dict[str, Any]:
-    """The options of an answer that say something: what its document holds."""
-    silent: list[Any] = [(), [], "", None]
-    return {k: x for k, x in options.items() if x not in silent and x is not False}
-
-
-def doubts(study: Study, rows: Sequence[int]) -> list[Say]:
-    """Inputs to check before anything is concluded from them."""
-    return [Say(f"{each.label}: {each.words}") for each in one.doubted(study, rows)]
-
-
 def ranking(study: Study, measure: str, count: int) -> tuple[list[int], dict[int, Caution]]:
     """The first cases from best to worst, those that do not work last, and why they do not."""
     stops = blocked(study, range(count))
     study.unsaid = {row for row, stop in stops.items() if stop.code == LOSES}
     order = [row for row in study.ranked(measure) if row < count]
     return sorted(order, key=lambda row: row in stops), stops
+
+
+def stop_of(study: Study) -> Caution | None:
+    """Why the only plan of a study does not work."""
+    return ranking(study, "wall", 1)[1].get(0)
 
 
 def stopped(caution: Caution, what: str) -> Say:
@@ -83,27 +76,32 @@ def price_of(scenario: Scenario) -> Price:
     tier = scenario.said["tier"]
     price, standing = tier.get("storage_price"), tier.get("standing_price")
     if isinstance(standing, Figure):
-        return Price(f"{show(standing.value, 'USD/h')} for the whole", "whole")
+        return Price(f"{show(standing.value, 'USD/h')} for {PAID['whole']}", "whole")
     if not isinstance(price, Figure):
         return Price("nothing of its own", "inside")
     each = show(price.value, "USD/GB-month").replace("USD/GB-month", "USD a GB-month")
     way = "provisioned" if tier.get("billed_on") == "provisioned" else "held"
-    return Price(f"{each} for {KEEPING[way]}", way, price.origin == DEFAULTS)
+    return Price(f"{each} for {PAID[way]}", way, price.origin == DEFAULTS)
 
 
-KEEPING = {"held": "what is kept", "provisioned": "all that is provisioned"}
+PAID = {
+    "held": "what is kept",
+    "provisioned": "all that is provisioned",
+    "whole": "the whole system, used or not",
+}
 
 
 def unlike(study: Study) -> list[Say]:
     """That dollars of tiers which charge in different ways are no contest."""
     ways: dict[str, list[str]] = {}
-    for scenario in study.scenarios:
-        ways.setdefault(price_of(scenario).way, []).append(tier_of(scenario))
-    names = [q.and_join([*dict.fromkeys(ways.get(way, ()))]) for way in KEEPING]
-    if not all(names):
-        return []
-    words = f"{names[0]} charge for what is kept, {names[1]} for all that is provisioned"
-    return [Say(f"The dollars are not alike: {words}.")]
+    for tier, scenario in {tier_of(each): each for each in study.scenarios}.items():
+        ways.setdefault(price_of(scenario).way, []).append(tier)
+    parts = [
+        f"{q.and_join(ways[way])} {'charges' if len(ways[way]) == 1 else 'charge'} for {what}"
+        for way, what in PAID.items()
+        if way in ways
+    ]
+    return [Say(f"The dollars are not alike: {q.and_join(parts)}.")] if len(parts) > 1 else []
 
 
 # --- where plans differ ---------------------------------------------------------------------------

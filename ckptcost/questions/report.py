@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from importlib import import_module
-from itertools import zip_longest
 from math import isclose
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,9 +19,8 @@ from ckptcost.reading import Document
 
 CLOSE = 1e-9
 """relative; documents hold twelve digits"""
-NOT_COMPARED = ("schema", "tool", "command", "cases", "options", "inputs", "words", "scenarios")
+NOT_COMPARED = ("schema", "tool", "command", "cases", "options", "inputs", "words")
 """what the answer is computed from, and what says how it was asked"""
-ABSENT = "(not there)"
 MANY = 20
 """differences that are listed"""
 
@@ -45,28 +43,33 @@ def report(
 
 def checked(document: Document, file: str) -> Answer:
     """Every number and text that does not follow from the inputs of the document."""
-    saved = json.loads(Path(file).read_text("utf-8"))
-    computed = json.loads(computed_again(document, file).to_json())
-    for key in NOT_COMPARED:
-        saved.pop(key, None)
-        computed.pop(key, None)
-    found = [*differences(saved, computed)]
-    count = leaves(saved)
-    verdict = f"All {count:,} numbers and texts of {file} follow from its inputs."
+    written = Path(file).read_text("utf-8"), computed_again(document, file).to_json()
+    saved, computed = (
+        dict(leaves({k: v for k, v in json.loads(each).items() if k not in NOT_COMPARED}))
+        for each in written
+    )
+    places = dict.fromkeys([*saved, *computed])
+    found = [place for place in places if not same(saved.get(place), computed.get(place))]
+    verdict = f"All {len(saved):,} numbers and texts of {file} follow from its inputs."
     why = "The same version of ckptcost wrote it, so it was changed since."
     if found:
-        verdict = f"{len(found):,} of {count:,} numbers and texts do not follow from the inputs."
+        verdict = (
+            f"{len(found):,} of {len(saved):,} numbers and texts do not follow from the inputs."
+        )
     if document.tool != __version__:
         why = f"It was written by ckptcost {document.tool}; this is {__version__}."
     columns = [Column("place", "where"), Column("saved", "saved"), Column("computed", "computed")]
-    rows: list[list[Cell]] = [[place, _said(a), _said(b)] for place, a, b in found[:MANY]]
-    more = f"and {len(found) - MANY:,} more" if len(found) > MANY else ""
+    rows: list[list[Cell]] = [
+        [place, *(str(each.get(place, "(not there)")) for each in (saved, computed))]
+        for place in found
+    ]
+    more = f"and {len(rows) - MANY:,} more" * (len(rows) > MANY)
     return Answer(
         "report",
         f"Does this answer follow from its inputs? {file}",
         document.title,
         [Say(verdict)],
-        [Table("differences", "", columns, rows, note=more)],
+        [Table("differences", "", columns, rows[:MANY], more)],
         [Say(why)] if found else [],
         missed=[verdict] if found else [],
     )
@@ -81,54 +84,32 @@ def computed_again(document: Document, file: str) -> Answer:
         problem = f"an answer of {document.question} holds nothing to recompute"
         raise InputError(problem, file, "model, interval, compare, need and simulate do")
     try:
-        answer: Answer = module.answer(document.scenarios_by_case(), **document.options)
+        answer: Answer = module.answer(document.scenarios(), **document.options)
     except TypeError as error:
         problem = f"its options do not fit ({error})"
         raise InputError(problem, file, "ask the question again") from None
     return answer
 
 
-Difference = tuple[str, Any, Any]
-"""a place, and what is saved and computed there"""
+def leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Every number and text of a document, by its place."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from leaves(each, f"{place}.{key}".lstrip("."))
+    elif isinstance(value, list):
+        for at, each in enumerate(value, 1):
+            yield from leaves(each, f"{place}[{name_of(each, at)}]")
+    else:
+        yield place, "not known" if value is None else value
 
 
-def differences(saved: Any, computed: Any, place: str = "") -> Iterator[Difference]:
-    """Leaves that are not the same, numbers within 1e-9."""
-    if isinstance(saved, dict) and isinstance(computed, dict):
-        for key in dict.fromkeys([*saved, *computed]):
-            where = f"{place}.{key}" if place else key
-            yield from differences(saved.get(key, ABSENT), computed.get(key, ABSENT), where)
-    elif isinstance(saved, list) and isinstance(computed, list):
-        pairs = [*zip_longest(saved, computed, fillvalue=ABSENT)]
-        for name, (one, other) in zip(_names([each for each, _ in pairs]), pairs, strict=True):
-            yield from differences(one, other, f"{place}[{name}]")
-    elif not _same(saved, computed):
-        yield place, saved, computed
+def name_of(row: Any, at: int) -> str:
+    """Rows are counted, and named by what stands in front."""
+    front = next(iter(row.values()), "") if isinstance(row, dict) else ""
+    return f"{at} {front}" if isinstance(front, str) and 0 < len(front) < 40 else str(at)
 
 
-def _same(saved: Any, computed: Any) -> bool:
+def same(saved: Any, computed: Any) -> bool:
     if {type(saved), type(computed)} <= {int, float}:
         return isclose(saved, computed, rel_tol=CLOSE, abs_tol=1e-12)
     return bool(saved == computed)
-
-
-def _names(rows: list[Any]) -> list[str]:
-    """Rows are named by what stands in front, as people see them, if no two have the same."""
-    fronts = [next(iter(row.values()), None) if isinstance(row, dict) else None for row in rows]
-    names = [each for each in fronts if isinstance(each, str) and len(each) < 40]
-    unique = len(set(names)) == len(rows)
-    return names if unique else [str(at) for at in range(len(rows))]
-
-
-def leaves(value: Any) -> int:
-    """How many numbers and texts a document holds."""
-    if isinstance(value, (dict, list)):
-        return sum(map(leaves, value.values() if isinstance(value, dict) else value))
-    return 1
-
-
-def _said(value: Any) -> str:
-    """A leaf, or that there is a whole part, in few words."""
-    if isinstance(value, (dict, list)):
-        return f"({len(value)} entries)"
-    return "not known" if value is None else str(value)

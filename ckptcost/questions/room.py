@@ -26,13 +26,11 @@ def measured(folder: str) -> dict[str, Any]:
 
 def answer(cases: Mapping[str, Scenario], folder: str, free: float, files: float) -> Answer:
     """The verdict of the first case: its size and its number kept are those of all."""
-    name, first = next(iter(cases.items()))
-    study = Study({name: first}, 0)
+    study = Study(dict([*cases.items()][:1]), 0)
     size = study.stated_of(study.stated.plan.first.stored, 0)
     keep = min(study.stated_of(study.w.policy.keep_last, 0), study.value("saves", 0))
-    each = study.stated_of(study.w.checkpoint.files, 0)
-    needed, names = size * (keep + 1), each * (keep + 1)
-    missed, notes = list[str](), list[Say]()
+    names = study.stated_of(study.w.checkpoint.files, 0) * (keep + 1)
+    needed, missed, notes = size * (keep + 1), list[str](), list[Say]()
     if needed > free:
         missed.append(f"{folder}: {show(needed - free, 'B')} too little")
         most = int(free // size) - 1
@@ -44,21 +42,21 @@ def answer(cases: Mapping[str, Scenario], folder: str, free: float, files: float
         notes.append(Say(f"They are {names:,.0f} files, and only {files:,.0f} more can be made."))
     verdict = "They do not fit" if missed else "They fit"
     kept = f"{keep:,.0f} checkpoints kept and one being written need {show(needed, 'B')}"
-    says = [Say(f"{verdict}: {kept}; {show(free, 'B')} are free."), *notes]
     columns = [Column("limit", "limit"), Column("needed", "needed", ""), Column("free", "free", "")]
-    rows: list[list[Cell]] = [["bytes", _exactly(needed, "B"), _exactly(free, "B")]]
-    rows.append(["files", _exactly(names, "count"), _exactly(files, "count") if files else None])
-    quota = "Free space is what the file system reports; a quota that it does not report is not"
+    rows: list[list[Cell]] = [
+        [limit, *(Quantity(Range(x, x, x), unit) if x else None for x in (uses, there))]
+        for limit, unit, uses, there in (
+            ("bytes", "B", needed, free),
+            ("files", "count", names, files),
+        )
+    ]
+    quota = "Free space is what the file system reports; it may not report a quota."
     return Answer(
         "model",
-        f"Room for checkpoints in {folder}: {first.name}",
+        f"Room for checkpoints in {folder}: {study.scenarios[0].name}",
         one.about(study, 0),
-        says,
+        [Say(f"{verdict}: {kept}; {show(free, 'B')} are free."), *notes],
         [Table("room", "", columns, rows)],
-        [Say(f"{quota} seen.")],
+        [Say(quota)],
         missed=missed,
     )
-
-
-def _exactly(value: float, unit: str) -> Quantity:
-    return Quantity(Range(value, value, value), unit)

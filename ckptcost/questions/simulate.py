@@ -17,6 +17,7 @@ from ckptcost.plan import draws as d
 from ckptcost.plan import evaluate as ev
 from ckptcost.plan.montecarlo import simulate as walk
 from ckptcost.questions import common as q
+from ckptcost.questions import one
 from ckptcost.scenario.resolve import Scenario
 from ckptcost.scenario.schema import Array, World
 from ckptcost.scenario.units import number, per, show, show_range
@@ -36,8 +37,7 @@ def simulate(
         str,
         q.Flag(
             "exponential; weibull:SHAPE, below 1 they come in bursts; or a CSV of recorded"
-            " failures, one column, headed time_s, time_h, time_days or timestamp if it has"
-            " instants, gap_s, gap_h or gap_days if it has the times between them",
+            " failures: one column, headed time_s, time_h, time_days or timestamp",
             "LAW or FILE",
         ),
     ] = "exponential",
@@ -68,7 +68,7 @@ def answer(cases: dict[str, Scenario], **asked: Any) -> Answer:
     return Answer(
         "simulate",
         f"How differently one run can turn out: {found.study.scenarios[0].name}",
-        q.job_line(found.study),
+        one.about(found.study, 0),
         [*ranges(found), plan_for(found)],
         [measures_table(found), *bill_tables(found)],
         notes,
@@ -101,21 +101,20 @@ def failures_of(said: str) -> tuple[float, list[float]]:
 
 
 def instants_of(name: str) -> list[float]:
-    """Of a CSV with one column, by its header: time_h, gap_days, timestamp and the like."""
+    """Of a CSV with one column, by its header: time_s, time_h, time_days or timestamp."""
     try:
         lines = Path(name).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is no UTF-8 text"
         raise InputError(f"cannot be read ({why})", name, "check the path") from None
     header, *texts = [line.split(",")[0].strip() for line in lines if line.strip()] or [""]
-    kind, _, unit = header.partition("_")
-    known = header == "timestamp" or (kind in ("time", "gap") and unit in ("s", "h", "days"))
-    remedy = "head it time_h, time_s, time_days, timestamp, gap_h, gap_s or gap_days"
+    known = header in ("time_s", "time_h", "time_days", "timestamp")
+    remedy = "head it time_s, time_h, time_days or timestamp"
     q.demand(known, f"the column {header[:40]!r} is not known", name, remedy)
-    values = [_seconds(text, unit, f"{name}: line {i}") for i, text in enumerate(texts, 2)]
-    found = np.cumsum([0.0, *values]) if kind == "gap" else np.unique(values)
+    unit = header.removeprefix("time_") if header != "timestamp" else ""
+    found = sorted({_seconds(text, unit, f"{name}: line {i}") for i, text in enumerate(texts, 2)})
     q.demand(len(found) > 2, "names fewer than three failures", name, "record more of them")
-    return [float(each) for each in found]
+    return found
 
 
 def _seconds(text: str, unit: str, where: str) -> float:
@@ -149,7 +148,7 @@ class Found:
         self.law = ", with failures as recorded" if len(recorded) else ""
         if len(recorded):  # its failures come as often as the recorded ones
             mean = float(np.mean(np.diff(recorded)))
-            scenario = scenario.with_figure("failures.mtbf", q.figure_at("failures.mtbf", mean))
+            scenario = q.with_values(scenario, {"failures.mtbf": mean})
         self.three = bool(scenario.said["third_tier"])
         two = replace(scenario, said=scenario.said | {"third_tier": {}})
         self.study = Study({name: two}, asked.get("draws", DRAWS))
@@ -211,13 +210,14 @@ def spread(values: Array) -> Range:
 
 def ranges(found: Found) -> list[Say]:
     """Luck beside ignorance: the range of one is not that of the other."""
-    words = (
-        ("Luck alone", f" of the time is useful training ({found.runs:,} runs{found.law})"),
-        ("Inputs alone", " is what not knowing the inputs leaves"),
-        ("Both", ""),
-    )
+    luck = f" of the time is useful training ({found.runs:,} runs{found.law})"
+    words = {
+        "Luck alone": luck,
+        "Inputs alone": " because the inputs are not known exactly",
+        "Both": "",
+    }
     says = []
-    for (label, what), range_ in zip(words, found.ranges["goodput"], strict=True):
+    for (label, what), range_ in zip(words.items(), found.ranges["goodput"], strict=True):
         if range_:
             low, high = (number(end * 100, 3) for end in (range_.low, range_.high))
             says.append(Say(f"{low}-{high} %{what}" if low != high else f"{low} %{what}", label))
@@ -228,13 +228,12 @@ def plan_for(found: Found) -> Say:
     """How long to plan for."""
     wall, _, both = found.ranges["wall"]
     failed = found.ranges["failures"].luck
-    later = f", {show(both.high, 's')} with inputs not known" if both else ""
-    return Say(
-        f"{show(wall.high, 's')}{later}: 1 run in 20 takes longer. On average it takes"
-        f" {show(wall.value, 's')}, with {number(failed.value, 2)} failures"
-        f" ({show_range(failed.low, failed.high, 'count')}).",
-        "Plan for",
+    later = f", or {show(both.high, 's')} with the inputs not known" if both else ""
+    failures = (
+        f"{number(failed.value, 2)} failures ({show_range(failed.low, failed.high, 'count')})"
     )
+    words = f"{show(wall.high, 's')}{later}: 1 run in 20 takes longer."
+    return Say(f"{words} On average it takes {show(wall.value, 's')}, with {failures}.", "Plan for")
 
 
 def missed(found: Found, require: Sequence[str], sure: float) -> list[str]:

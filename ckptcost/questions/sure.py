@@ -78,18 +78,20 @@ class Chosen:
 def how_sure(chosen: Chosen) -> list[Say]:
     """The verdict against the job's own interval, the plateau, and what moves the best."""
     beside, found = ad.beside(chosen.pair.scenarios[0]), chosen.advice
-    sure = verdict_on(chosen) if chosen.moves else regret_of(chosen)
-    words = f"rom {between(beside.low, beside.high)} the run stays within 1 % of its shortest."
+    sure = [verdict_on(chosen)] if chosen.moves else []
+    span = f"from {between(beside.low, beside.high)} the run stays within 1 % of its shortest."
     inside = beside.low <= (chosen.now or found.interval) <= beside.high
     flat = inside and beside.high > 4 * beside.low
-    words = f"In time it hardly matters: f{words}" if flat else f"F{words}"
+    words = f"In time it hardly matters: {span}" if flat else span.capitalize()
     if found.high < 1.5 * found.low:
         words += " The best interval hardly depends on what is assumed."
     else:
-        why = [f", mainly because {name} is assumed" for name in movers(chosen).values()]
         words += f" The best may lie anywhere from {between(found.low, found.high)}"
-        words += "".join(why[:1]) + "."
-    return [Say(f"How sure?  {sure}"), Say(words), Say(exact_bests(chosen, beside))]
+        for path in movers(chosen)[:1]:
+            words += f"; it depends most on {one.decides(chosen.pair, 0, path).words}"
+        words += "."
+    first, *rest = [*sure, words, exact_bests(chosen, beside)]
+    return [Say(f"How sure?  {first}"), *map(Say, rest)]
 
 
 def verdict_on(chosen: Chosen) -> str:
@@ -99,8 +101,9 @@ def verdict_on(chosen: Chosen) -> str:
     best, now = show(chosen.advice.interval, "s", 2), show(chosen.now, "s", 2)
     first = "gpu_time" if chosen.objective == "time" else chosen.objective
     gains = {m: pair.difference(m, 1, 0) for m in dict.fromkeys((first, "energy", "cost"))}
-    ranges = " In brackets: p5-p95." if pair.draws else ""
-    return f"{best} beats {now} {sure.say()}. It {saves(gains)}.{ranges}"
+    amounts, bracket, more = saves(gains).rpartition(")")
+    ranges = f"; p5-p95{bracket}" if bracket else ""
+    return f"{best} beats {now} {sure.say()}. It {amounts}{ranges}{more}."
 
 
 def saves(gains: Mapping[str, Range]) -> str:
@@ -114,15 +117,7 @@ def saves(gains: Mapping[str, Range]) -> str:
 
 def amount(measure: str, found: Range) -> str:
     """An amount with its range."""
-    return in_words(found.say(MEASURES[measure].unit, 2))
-
-
-def in_words(text: str) -> str:
-    """
-    >>> in_words("450 kg (400-600)"), in_words("94 GPU-h (33-280)")
-    ('450 kgCO2e (400-600)', '94 GPU-hours (33-280)')
-    """
-    return one.in_words(text).replace(" kg", " kgCO2e")
+    return one.in_words(found.say(MEASURES[measure].unit, 2))
 
 
 def between(low: float, high: float) -> str:
@@ -135,25 +130,12 @@ def between(low: float, high: float) -> str:
     return f"{start if unit == other else ends[0]} to {ends[1]}"
 
 
-def regret_of(chosen: Chosen) -> str:
-    """What is lost against the best interval of each draw."""
-    found = chosen.advice
-    what = "longer" if chosen.objective == "time" else f"more {chosen.objective}"
-    mean, worst = (show(x, "share", 2) for x in (found.regret, found.worst))
-    return (
-        f"On average the run takes {mean} {what} than at the best interval of each draw; in 1 of 20"
-        f" draws more than {worst}."
-    )
-
-
-def movers(chosen: Chosen) -> dict[str, str]:
-    """The inputs, at most two, whose ranges move the best interval most, unless they are firm, and
-    what they are called."""
+def movers(chosen: Chosen) -> list[str]:
+    """The inputs, at most two, whose ranges move the best interval most, unless they are firm."""
     shares = shares_of_variance(chosen.scenario, chosen.advice.bests[1:])
     figures = chosen.scenario.figures()
     found = [path for path, share in shares.items() if share > 0.15]
-    soft = [path for path in found if figures[path].basis not in FIRM][:2]
-    return {path: one.decides(chosen.pair, 0, path).words for path in soft}
+    return [path for path in found if figures[path].basis not in FIRM][:2]
 
 
 # --- beside it ------------------------------------------------------------------------------------
@@ -221,15 +203,12 @@ def last_save(chosen: Chosen) -> list[Say]:
     return [Say(f"Before {which} begin the last save {early} early {signal}.")]
 
 
-def to_type(chosen: Chosen) -> Say:
+def to_measure(chosen: Chosen) -> list[Say]:
     """What would make it sure."""
     slowdown = chosen.scenario.figures().get("policy.slowdown")
-    what = "measures stall and write rate"
-    if chosen.is_async and slowdown and slowdown.basis not in FIRM:
-        what = "measures the slowdown: first of all"
-    lines = [("ckptcost run -- python train.py", what)]
+    unmeasured = chosen.is_async and slowdown and slowdown.basis not in FIRM
+    what = "the slowdown first of all" if unmeasured else "stall and write rate"
+    found = [Say(f"To make it sure, measure {what}:", "", one.MEASURE)]
     if any(path in one.OFTEN for path in movers(chosen)):
-        lines.append(('--mtbf "20 h"', "your failure rate"))
-    width = max(len(command) for command, _ in lines) + 4
-    typed = "\n".join(f"{command:<{width}}({what})" for command, what in lines)
-    return Say("To make it sure:", "", typed)
+        found.append(Say("Give your own failure rate:", "", '--mtbf "20 h"'))
+    return found

@@ -138,6 +138,7 @@ def _factor(unit_text: str, example: str) -> float:
 
 _SCALES = {
     "s": (
+        (94608000, 31536000, "years"),
         (172800, 86400, "days"),
         (5400, 3600, "h"),
         (100, 60, "min"),
@@ -189,17 +190,27 @@ def show(value: float, unit_text: str, digits: int = 3) -> str:
     return number(value, digits)
 
 
-def show_range(low: float, high: float, unit_text: str) -> str:
-    """Both ends in one unit, the letter once where both have it.
+def show_range(
+    low: float, high: float, unit_text: str, value: float = math.nan, digits: int = 3
+) -> str:
+    """Both ends in one unit, the letter once where both have it; with two digits, or with more if
+    they would be alike, or leave out the value, which is shown with so many digits beside them.
 
     >>> show_range(1.2e6, 7.4e6, "USD"), show_range(4.5e5, 2.9e6, "USD")
     ('1.2-7.4M', '450,000-2.9M')
+    >>> show_range(1.99e5, 2.4e5, "USD", 1.99e5), show_range(1.12e6, 1.13e6, "USD")
+    ('199,000-240,000', '1.12-1.13M')
     >>> show_range(95.0, 900.0, "s")
     '1.6-15 min'
     """
     scales = _SCALES.get(unit_text, ((0, per(unit_text), ""),))
     size, name = next((s, n) for least, s, n in scales if max(abs(low), abs(high)) >= least)
-    ends = [number(end / size, 2) for end in (low, high)]
+    shown = float(f"{value / size:.{digits}g}")
+    for kept in range(2, 7):
+        least, most = (float(f"{end / size:.{kept}g}") for end in (low, high))
+        if least < most and not (least > shown or most < shown):
+            break
+    ends = [number(end / size, kept) for end in (low, high)]
     if ends[0][-1:] == ends[1][-1:] and ends[0][-1:].isalpha() and ends[1] != "endless":
         ends[0] = ends[0][:-1]
     return f"{' to ' if low < 0 else '-'}".join(ends) + (f" {name}" if name else "")

@@ -66,9 +66,8 @@ def test_planning_verbs_share_their_flags(run: Run, verb: str) -> None:
     """And so does the documentation of all of them."""
     said = run("help", verb)[1]
     shared = ("--tier", "--saves", "--interval", "--mode", "--gpus", "--mtbf", "--gpu-price")
-    assert all(
-        f"  {flag} " in said for flag in (*shared, "--set", "--require", "--sure", "--draws")
-    )
+    assert all(f"  {flag} " in said for flag in (*shared, "--set", "--sure", "--draws"))
+    assert ("  --require " in said) == (verb != "need")  # which takes --for
 
 
 def test_version(run: Run) -> None:

@@ -53,10 +53,37 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("doctor", "doctor"),
         ("doctor -f json", "doctor -f json"),
         ("doctor /scratch", "selftest /scratch"),
+        ("", "screen"),
+        ("--demo", "screen --demo"),
+        ("--serve=8000", "screen --serve=8000"),
+        ("-s job.toml --fresh", "screen -s job.toml --fresh"),
+        ("screen -s job.toml --go interval", "screen -s job.toml --go interval"),
+        ("measure baseline --for 60s", "measure baseline --for 60s"),
+        ("measure --meters replay:runs/today", "measure --meters replay:runs/today"),
+        ("runs show last", "runs show last"),
+        ("runs pack last -o packed", "runs pack last -o packed"),
+        ("serve-metrics last --once", "serve-metrics last --once"),
     ],
 )  # fmt: skip
 def test_the_first_edition_answers(line: str, first: str) -> None:
     assert translated(line.split()) == first.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "now"),
+    [
+        ("measure --for 60s", 'measure is now: ckptcost run --for "60 s"'),
+        ("measure baseline", ""),
+        ("runs", "runs is now: ckptcost report"),
+        ("runs pack last", "runs is now: ckptcost fleet pack RUN --store DIR"),
+        ("serve-metrics last", ""),
+    ],
+)
+def test_a_verb_that_still_works_names_its_new_spelling(
+    line: str, now: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert translated(line.split()) == line.split()
+    assert capsys.readouterr().err == (f"ckptcost: {now}\n" if now else "")
 
 
 @pytest.mark.parametrize(

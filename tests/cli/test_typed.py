@@ -19,7 +19,7 @@ words: str = answer.to_json()
 ckptcost.interval("job.toml", mode="async", gpu_price="2.50 USD")
 ckptcost.compare("a.toml", "b.toml", draws=64)
 ckptcost.simulate("job.toml", runs=100, failures="weibull:0.7", seed=2)
-ckptcost.need("write", "job.toml", for_="goodput>=0.97", sure=0.95, keep_interval=True)
+ckptcost.need("write", "job.toml", for_="goodput>=0.97", sure=0.95)
 ckptcost.catalog("lustre")
 ckptcost.init("job.toml", all=True)
 """

@@ -41,7 +41,7 @@ def test_a_file_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFix
     kept = tmp_path / "kept.json"
     kept.write_text("old", encoding="utf-8")
     kept.chmod(0o444)
-    lost = [tmp_path / "no" / "a.md", tmp_path, Path("/dev/full")]
+    lost = [tmp_path / "no" / "a.md", tmp_path, Path("/dev/full"), kept]
     for path in lost:
         code = main([*ASKED, "-f", "text", "-o", str(path)])
         err = capsys.readouterr().err

@@ -20,8 +20,7 @@ from ckptcost.exports.plan import bills_of
 from tests.exports.bills import one_tier, three_tiers, unknown_power
 
 ROOT = Path(os.environ.get("CKPTCOST_CONSUMERS", Path(__file__).parents[2]))
-APPLIES = "ACCOUNT_NAMING NEGOTIATED_PRICING PUBLIC_PRICE_LIST USAGE_MEASUREMENT UNIT_PRICING"
-APPLIES += " SUB_ACCOUNT RESOURCE_TYPE_ASSIGNMENT REGION TAGGING"
+APPLIES = "ACCOUNT_NAMING RESOURCE_TYPE_ASSIGNMENT REGION TAGGING"
 
 
 def tool(name: str, folder: str = ".venv-consumers") -> str:
@@ -99,7 +98,7 @@ def test_focus_validator_finds_nothing_but_its_own_contradiction(tmp_path: Path)
         ",".join(f"{each}_SUPPORTED" for each in APPLIES.split()), cwd=rules,
     )  # fmt: skip
     passed, failed = map(int, re.findall(r"Pass: (\d+) \| Fail: (\d+)", said)[0])
-    assert passed > 200
+    assert passed > 150
     assert failed == 1
     assert set(re.findall(r"(\S+): FAIL", said)) == {"InvoiceId-C-005-C"}
 

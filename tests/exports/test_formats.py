@@ -99,8 +99,6 @@ def test_focus_adds_up_over_lines_and_months() -> None:
     for column, quantity in (("BilledCost", "cost"), ("x_EnergykWh", "energy")):
         assert close(sum(float(row[column]) for row in rows), ours("generic-pfs", quantity))
     for row in rows:
-        product = float(row["ListUnitPrice"]) * float(row["PricingQuantity"])
-        assert close(float(row["BilledCost"]), product)
         assert "(memo)" in row["ChargeDescription"]
     months = {(row["BillingPeriodStart"], row["BillingPeriodEnd"]) for row in rows}
     assert ("2026-11-01T00:00:00Z", "2026-12-01T00:00:00Z") in months

@@ -62,6 +62,13 @@ def test_words_narrow_the_search() -> None:
     assert {str(row[0]) for row in narrow} <= {str(row[0]) for row in wide}
 
 
+@pytest.mark.parametrize("word", ["bloom-176b", "demo", "aws-s3"])
+def test_of_several_hits_one_is_offered_by_its_kind(word: str) -> None:
+    """Typed alone, an id that two kinds have would list both again."""
+    command = catalog(word).notes[-1].command
+    assert catalog(*command.removeprefix("ckptcost catalog ").split()).tables[0].name == "figures"
+
+
 def test_nothing_matches() -> None:
     with pytest.raises(InputError, match="nothing matches") as error:
         catalog("nas-hddd")

@@ -77,6 +77,15 @@ def test_time_and_money_that_disagree_stand_in_one_sentence() -> None:
     assert "better" not in said(answer)
 
 
+@pytest.mark.parametrize("change", ["mode=sync", "tier.write=80GB/s", "tier.setup=20s"])
+def test_it_is_called_better_if_19_of_20_draws_say_so(change: str) -> None:
+    answer = compare("job.toml", change)
+    saved = str(answer.table("measures").rows[-3][-1])
+    better = "is better: " in answer.says[0].words
+    assert better == ("(-" not in saved)
+    assert re.search(r"in (all|\d+ %|nearly all)( of)? draws", answer.says[0].words)
+
+
 def test_saved_answers_name_what_changed() -> None:
     answer = compare("old.json", "new.json")
     rows = {row[1]: row for row in answer.table("changes").rows}

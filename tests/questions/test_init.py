@@ -22,9 +22,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("all_", [False, True])
 def test_it_is_answered_as_it_is(all_: bool, capsys: pytest.CaptureFixture[str]) -> None:
     init("job.toml", all=all_)
-    for verb in ("model", "interval"):
-        assert main([verb, "job.toml", "--draws", "64"]) == 0
-        assert "my job" in capsys.readouterr().out
+    for verb in ("model", "interval", "simulate", "need write", "compare mode=sync"):
+        name, *words = verb.split()
+        jobs = ["job.toml", *words] if name == "compare" else [*words, "job.toml"]
+        assert main([name, *jobs, "--draws", "64"]) == 0
+        assert "980 GB each" in capsys.readouterr().out
     assert len(Path("job.toml").read_text().splitlines()) < 20 or all_
 
 

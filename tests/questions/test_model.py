@@ -3,6 +3,7 @@ agree."""
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -74,11 +75,20 @@ ASKED: Mapping[str, dict[str, Any]] = {
     "provisioned": {"job": LLAMA, "tier": ["flash-shared", "aws-fsx-p2-125:100TiB"]},
     "doubtful": {"job": "job.toml", "set": ["tier.write=25 TB/s"]},
     "continuous": {"job": "job.toml", "interval": "continuous"},
+    "slow-clients": {"job": "job.toml", "gpus": 8, "set": ["checkpoint.params=700M"]},
+    "modes-beside": {"job": "job.toml", "mode": "both"},
+    "async-tiers": {"job": "job.toml", "tier": ["flash-shared", "nas-hdd"]},
+    "no-second-tier": {"job": LLAMA, "tier": ["local-nvme"]},
     "inputs": {"job": "job.toml", "inputs": True},
     "sizes": {"job": "job.toml", "over": ["cluster.gpus=1000:100000"]},
+    "rates-that-never-finish": {"job": LLAMA, "over": ["tier.write=0.1,0.2,2,20"]},
     "rates": {"job": "job.toml", "over": ["tier.write=2:40:2"]},
     "modes": {"job": "job.toml", "over": ["mode=sync,async", "interval=10,30,60"]},
 }
+
+
+LONG = ("continuous", "too-rarely", "slow-clients")
+"""they also have to be told that another interval is better"""
 
 
 @pytest.fixture(autouse=True)
@@ -114,8 +124,7 @@ def test_printed(name: str, answers: dict[str, Answer]) -> None:
     printed(found, name)
     lines = text(found, width=80).splitlines()
     assert max(len(line) for line in lines if "ckptcost model" not in line) <= 80
-    if name in ("demo", "small-8b", "llama", "own"):
-        assert len(lines) <= 28 + (name == "small-8b")  # a second tier takes a line more
+    assert len(lines) <= 28 or name in LONG
     for say in found.says + found.notes:
         for sentence in re.split(r"(?<=[.:]) ", say.words):
             assert len(sentence.split()) <= 25, sentence
@@ -173,17 +182,17 @@ def test_lines_hold_every_line_of_every_case(answers: dict[str, Answer]) -> None
 def test_recommends_what_interval_recommends(name: str, answers: dict[str, Answer]) -> None:
     found = of(answers, name)
     advice = advise(next(iter(found.cases.values())))
-    assert f"do better saving every {show(advice.interval, 's', 2)}" in words(found)
+    assert f"Probably better: save every {show(advice.interval, 's', 2)}" in words(found)
     assert f"ckptcost interval {ASKED[name]['job']}" in commands(found)
 
 
 def test_a_plan_that_follows_the_recommendation_is_left_alone(answers: dict[str, Answer]) -> None:
     assert "(recommended)" in of(answers, "llama").about
     assert value(of(answers, "llama"), "interval") % 60.0 == 0.0
-    assert "do better" not in words(of(answers, "llama"))
+    assert "Probably better" not in words(of(answers, "llama"))
     near = advise(next(iter(q.cases_for("job.toml", {}).values())))
     found = model("job.toml", interval=f"{near.interval * 1.2:.0f} s", draws=64)
-    assert "do better" not in words(found)
+    assert "Probably better" not in words(found)
 
 
 # --- what a conclusion may rest on ----------------------------------------------------------------
@@ -194,9 +203,9 @@ def test_an_unknown_limit_is_never_best(answers: dict[str, Answer]) -> None:
     found = of(answers, "tiers")
     assert value_in(found, "runs", 1, "cost") < value_in(found, "runs", 0, "cost")
     assert "Least cost of tiers whose limit is known: flash-shared" in found.says[0].words
-    assert "aws-s3-standard and gcs-standard are not ranked" in words(found)
+    assert "* aws-s3-standard and gcs-standard: measured with 8 nodes only." in words(found)
     given = model(LLAMA, tier=["aws-s3-standard", "nas-hdd"], set=["tier.write=200 GB/s"], draws=64)
-    assert "not ranked" not in words(given)
+    assert "The limit of the whole" not in words(given)
 
 
 def test_a_tier_that_loses_its_copies_is_never_best() -> None:
@@ -210,11 +219,24 @@ def test_a_tier_that_loses_its_copies_is_never_best() -> None:
     assert "Left out" not in words(found)
 
 
+def test_what_a_run_costs_that_loses_its_copies_is_not_known(answers: dict[str, Answer]) -> None:
+    """In no table and no file, alone, beside others, and in a grid."""
+    found = of(answers, "no-second-tier")
+    assert math.isnan(value(found, "cost"))
+    assert value(found, "stall") > 0
+    keys, rows = found.table("lines").flat()
+    assert np.isnan([row[keys.index("cost_usd")] for row in rows]).all()
+    assert "is not known. Copies on this tier die with their node" in words(found)
+    assert "Copies on this tier" in words(model(LLAMA, tier=["local-nvme"], inputs=True))
+    grid = model(LLAMA, over=["tier=local-nvme,flash-shared", "gpus=2000,16000"])
+    assert np.isnan(column(grid.table("cases"), "cost")).tolist() == [True, True, False, False]
+
+
 def test_never_finishes_has_no_numbers(answers: dict[str, Answer]) -> None:
     shown = [table.name for table in of(answers, "never").tables if table.shown]
     assert shown == []
     found = model(LLAMA, tier=["nas-hdd", "flash-shared"], draws=64)
-    assert found.table("runs").rows[0][1:] == [None, None, None, "never finishes"]
+    assert found.table("runs").rows[0][1:] == [None] * 4 + ["never finishes"]
 
 
 # --- the same again -------------------------------------------------------------------------------
@@ -279,11 +301,11 @@ def column(table: Table, key: str) -> list[float]:
         ("tier.write=2:4:1", "tier.write", ["2 GB/s", "3 GB/s", "4 GB/s"]),
         ("write=2:3:1 TB/s", "tier.write", ["2 TB/s", "3 TB/s"]),
         ("step=1 s:3 s", "policy.step", [f"{1 + i / 6:.12g} s" for i in range(13)]),
-        ("interval=5 min,1 h", "policy.interval", ["0.0833333333333 h", "1 h"]),
+        ("interval=5 min,1 h", "policy.interval", ["5 min", "1 h"]),
         ("mtbf=1,2", "failures.mtbf", ["1 h", "2 h"]),
         ("tier=a:1TiB,b", "tier.id", ["a:1TiB", "b"]),
         ("mode=sync,async", "policy.mode", ["sync", "async"]),
-        ("gpus=1k,2k", "cluster.gpus", ["1000", "2000"]),
+        ("gpus=1k,2k", "cluster.gpus", ["1k", "2k"]),
         ("slowdown=0:6:3", "policy.slowdown", ["0 %", "3 %", "6 %"]),
         ("gpus=500:5000", "cluster.gpus", ["500", "700", "1000", "1500", "2000", "3000", "5000"]),
     ],
@@ -355,7 +377,7 @@ def test_a_large_grid_says_that_it_takes_the_exact_best() -> None:
     found = model("job.toml", over=["cluster.gpus=100:10000:100"])
     assert "Each plan saves at the interval of its shortest run." in found.says[-1].words
     assert len(found.table("cases").rows) == 100
-    assert len(found.table("plans").rows) == 18
+    assert len(found.table("plans").rows) == 14
     assert found.draws == 0
 
 

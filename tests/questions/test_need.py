@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ckptcost.answer import Answer
+from ckptcost.answer import Answer, Range
 from ckptcost.errors import InputError
 from ckptcost.questions import common as q
 from ckptcost.questions.init import SHORT
@@ -98,13 +98,11 @@ def test_an_interval_has_two_edges() -> None:
 def test_a_kept_interval_asks_for_more() -> None:
     """Each trial takes its best interval unless the job's is kept."""
     free, kept = (
-        levels(need("write", "job.toml", for_="goodput>=0.95", draws=0, keep_interval=keep))
-        for keep in (False, True)
+        levels(need("write", "job.toml", for_="goodput>=0.95", draws=0, **flags))
+        for flags in ({}, q.Flags(interval="30 min"))
     )
     assert free["stated values"]["least"] <= kept["stated values"]["least"]
     assert kept["stated values"]["interval"] == 1800.0
-    given = need("write", "job.toml", for_="goodput>=0.95", draws=0, interval="30 min")
-    assert levels(given) == kept
 
 
 @pytest.mark.parametrize(
@@ -121,7 +119,7 @@ def test_impossible() -> None:
     found = asked("impossible")
     assert found.missed
     assert found.says[0].words.startswith("No write rate is enough.")
-    assert "What remains there: waiting for new processes " in found.says[1].words
+    assert "What remains there is " in found.says[1].words
     assert not asked("write").missed
 
 
@@ -137,3 +135,53 @@ def test_one_plan_at_a_time() -> None:
         need("write", tier=["nas-hdd", "generic-pfs"])
     with pytest.raises(InputError, match="is for other verbs"):
         need("write", require=["goodput>=0.9"])
+
+
+def test_a_figure_without_meaning_for_the_job_is_refused() -> None:
+    with pytest.raises(InputError, match="gives its mtbf") as error:
+        need("rate_factor", "job.toml")
+    assert error.value.remedy == "ckptcost need mtbf"
+
+
+def test_a_plan_that_does_not_work_meets_no_target() -> None:
+    """Nobody knows what a run costs that loses its copies; one without room never starts."""
+    lost = need("write", LLAMA, tier=["local-nvme-4xgen5"])
+    full = need("write", "job.toml", set=["tier.capacity=3 TB"])
+    for found, command in ((lost, "second_tier.id"), (full, "policy.keep_last=2")):
+        assert found.says[0].words.startswith("This plan does not work as it stands.")
+        assert command in found.says[0].command
+        assert found.missed
+        assert not found.table("levels").shown
+    room = need("capacity", "job.toml", set=["tier.capacity=3 TB"], draws=0)
+    assert "4 TB is enough" in room.says[1].words
+
+
+@pytest.mark.parametrize(
+    ("job", "target", "setting"),
+    [("small-8b", "goodput>=0.97", ""), ("job.toml", "goodput>=0.9", "run.wall_limit=35 min")],
+)
+def test_more_of_what_is_enough_is_enough(job: str, target: str, setting: str) -> None:
+    """The grid was judged at another interval than its edges: nothing was enough then."""
+    found = need("write", job, for_=target, set=[setting] if setting else [], draws=512)
+    assert not found.missed
+    assert "No write rate" not in found.says[0].words
+
+
+def test_what_is_not_known_meets_no_target_and_says_so() -> None:
+    bare = "\n".join(x for x in SHORT.splitlines() if not x.startswith(("id =", "gpu_price")))
+    Path("bare.toml").write_text(bare, encoding="utf-8")
+    found = need("write", "bare.toml", for_="cost<=1000 USD", draws=64)
+    assert found.missed == ["cost<=1000 USD cannot be said: cost is not known"]
+    assert "--set cluster.gpu_price" in found.says[-1].command
+
+
+def test_a_run_that_never_ends_does_not_save_rarely_enough() -> None:
+    """The share of time spent on saving falls to nothing where nothing is achieved."""
+    found = levels(need("interval", "job.toml", for_="overhead<=1 %", draws=0))
+    assert 3600 < found["stated values"]["most"] < 10 * 86400.0
+
+
+def test_digits_show_on_which_side_of_the_limit_it_is() -> None:
+    target = q.target_of("goodput>=0.96")
+    assert target.say(Range(0.95996, 0.95996, 0.95996)) == "useful training 95.996 %"
+    assert q.target_of("safe<=1 min").say(Range(50.0, 50.0, 50.0)) == "safe after 50 s"

@@ -13,26 +13,26 @@ from .jobs import scenario
 DOUBTED = {
     "tier.write=25000 GB/s": "Writing at 25 TB/s is 26 times the fastest storage system in the"
     " catalogue (953 GB/s, MLPerf Storage v3.0 results): check tier.write.",
-    "tier.write=1 MB/s": "Writing at 1 MB/s is a 250th of the slowest storage system in the"
+    "tier.write=1 MB/s": "Writing at 1 MB/s is 1/250 of the slowest storage system in the"
     " catalogue (250 MB/s, DS2413+ specification): check tier.write.",
     "tier.node_write=900 GB/s": "900 GB/s is 21 times the fastest node measured (42.1 GB/s, MLPerf"
     " Storage v3.0 results): check tier.node_write.",
-    "failures.mtbf=1 min": "A failure every 60 s is a 46th of what published jobs of this size have"
+    "failures.mtbf=1 min": "A failure every 60 s is 1/46 of what published jobs of this size have"
     " (46.4 min, The Llama 3 Herd of Models): check failures.mtbf.",
-    "failures.rate_factor=90": "is a 22nd of what published jobs of this size have",
+    "failures.rate_factor=90": "is 1/22 of what published jobs of this size have",
     "failures.mtbf=10 years": "is 4,000 times what published jobs of this size have (22.1 h,",
     "cluster.gpu_price=300 USD/GPU-h": "is 27 times the highest price for this GPU",
-    "cluster.gpu_price=0.01 USD/GPU-h": "is a 120th of the lowest price for this GPU",
+    "cluster.gpu_price=0.01 USD/GPU-h": "is 1/120 of the lowest price for this GPU",
     "cluster.gpu_train=9 kW": "9 kW is 13 times the rated power of this GPU (700 W,",
-    "cluster.gpu_tdp=7 W": "7 W is a 100th of the rated power of this GPU",
+    "cluster.gpu_tdp=7 W": "7 W is 1/100 of the rated power of this GPU",
     "cluster.gpus=8": "A checkpoint of 5.68 TB is 8.9 times the memory of all GPUs of this job",
     "cluster.gpus=40M": "40M is 400 times the largest job in the catalogue (100,000,",
     "cluster.gpus_per_node=1000": "1,000 is 62 times the largest node in the catalogue",
     "checkpoint.size=200 TB": "493 B a parameter is 16 times the largest published checkpoint",
     "checkpoint.bytes_per_param=140 B": "140 B a parameter is 4.5 times the largest published",
-    "policy.snapshot=200 s": "Copying from each GPU at 1.73 MB/s is a 340th of the least rate",
+    "policy.snapshot=200 s": "Copying from each GPU at 1.73 MB/s is 1/340 of the least rate",
     "tier.setup=20 min": "20 min is 130 times the highest setup time reported (9 s,",
-    "policy.interval=1 s": "1 s is a 300th of the usual interval",
+    "policy.interval=1 s": "1 s is 1/300 of the usual interval",
     "policy.interval=20 days": "20 days is 160 times the usual interval",
     "site.pue=3": "3 is 1.9 times the industry's average PUE (1.56,",
     "site.tariff=9 USD/kWh": "is 34 times the highest price of electricity in the catalogue",
@@ -58,7 +58,7 @@ def test_the_farthest_outside_comes_first() -> None:
 def test_saving_faster_than_a_save_takes() -> None:
     found = doubts(scenario("llama31-405b-16k", "policy.interval=16 s", "tier.write=20 GB/s"))
     assert [each.say() for each in found] == [
-        "Saving every 16 s is an 18th of the time that one save takes (4.73 min):"
+        "Saving every 16 s is 1/18 of the time that one save takes (4.73 min):"
         " check policy.interval."
     ]
 

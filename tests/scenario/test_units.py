@@ -103,6 +103,8 @@ def test_numbers_keep_three_digits(value: float) -> None:
         (95.0, 900.0, "s", "1.6-15 min"),
         (0.5, 2.0, "share", "50-200 %"),
         (-3.0, 12.0, "s", "-3 to 12 s"),
+        (1.121e6, 1.124e6, "USD", "1.121-1.124M"),
+        (4.0 * 31536000.0, 5.0 * 31536000.0, "s", "4-5 years"),
     ],
 )
 def test_ranges(low: float, high: float, unit: str, text: str) -> None:

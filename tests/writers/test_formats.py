@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def test_whole_text(name: str) -> None:
     assert written == (GOLDEN / name).read_text()
 
 
-@pytest.mark.parametrize("width", [50, 60, 80, 100])
+@pytest.mark.parametrize("width", [60, 80, 100])
 @pytest.mark.parametrize("make", [answers.whole, answers.intervals, answers.tiers])
 def test_all_fits_the_terminal(make: Callable[[], Answer], width: int) -> None:
     answer = make()
@@ -75,7 +76,7 @@ def test_page_loads_nothing_and_escapes_what_others_wrote() -> None:
     answer.title = answer.about = hostile
     answer.says.append(Say(hostile, hostile, hostile))
     answer.tables[0].rows[0][4] = hostile
-    answer.plots[0] = answer.plots[0]._replace(title=hostile, y=hostile)
+    answer.plots[0] = replace(answer.plots[0], title=hostile, y=hostile)
     page = html(answer)
     tags = re.findall(r"<[a-z][^>]*>", page)
     assert not [tag for tag in tags if re.match("<(script|img|link|iframe|object)", tag)]
