@@ -259,11 +259,10 @@ PARTS = {
     "missed": "targets of --require that are missed; then the exit code is 3",
     "plots": "lines and marked points of the drawings in the page",
     "draws": "how many draws the ranges rest on",
-    "cases": "names of the plans that were computed",
+    "cases": "by name: the plans that were computed, what each is made of, and what is lacking",
     "options": "how it was asked, besides the cases",
     "inputs": "every figure: path, value, low, high, basis, source, note, origin, cases",
     "words": "every choice, such as policy.mode",
-    "scenarios": "names of what the cases are made of",
 }
 
 
