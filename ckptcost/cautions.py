@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ckptcost.answer import Caution
 from ckptcost.plan import bill
+from ckptcost.plan import evaluate as ev
 from ckptcost.plan import physics as ph
 from ckptcost.plan.arrays import orelse
-from ckptcost.scenario.schema import Array, Tier
+from ckptcost.scenario.schema import Array
 from ckptcost.scenario.units import show
 from ckptcost.study import AHEAD, Study
 
@@ -31,34 +33,47 @@ class Seen:
     def __init__(self, study: Study) -> None:
         self.study, w, o = study, study.w, study.stated
         self.w, self.policy, self.tier, self.plan = w, w.policy, w.tier, o.plan
-        first, second = self.plan.first, w.second_tier
+        first = self.plan.first
         self.asked, self.work, self.limit = study.asked, w.run.work, w.run.wall_limit
         self.goodput, self.stall, self.rate = o.goodput, o.rhythm.stall, self.plan.rate
         self.mtbf, self.back = 1.0 / self.rate, self.plan.back.exposed
-        self.safe = first.stall + first.lag
-        self.first_safe = self.back + o.interval + self.stall + first.lag
+        self.safe = self.stall + first.lag
+        self.first_safe = self.back + o.interval + self.safe
+        self.hours = np.ceil(1.5 * self.stall / 3600.0)
         self.node_loss = w.failures.node_loss_fraction
         self.count = np.minimum(self.policy.keep_last, o.saves)
         self.needed, self.two = (self.count + 1.0) * first.stored, 2.0 * first.stored
-        self.there, self.fit = self.tier.capacity, fitting(self.tier, first.stored)
+        self.there = self.tier.capacity
+        # the next checkpoint must fit as well: only then an old one goes
+        self.fit = np.maximum(np.floor(self.there / first.stored) - 1.0, 0.0)
         second_count = np.minimum(self.policy.second_keep_last, o.saves / self.policy.second_every)
         self.second_needed = (second_count + 1.0) * self.plan.second.stored
-        self.second_there, self.second_fit = (
-            second.capacity,
-            fitting(second, self.plan.second.stored),
-        )
+        self.second_there = w.second_tier.capacity
         self.copies, self.ram = ph.host_demand(w), w.cluster.node_ram
-        self.used = orelse(w.cluster.node_ram_used, 0.0)
+        self.used = w.cluster.node_ram_used
         watts = bill.power(w)
         hosts = orelse(watts.host_train - watts.host_stall, 0.0)
         self.power_step = watts.gpu_train - watts.gpu_stall + hosts
         self.worn, self.life = bill.rated_share(w, self.plan, o.spent), self.tier.drive_life
         self.drains = ph.least_cycle(w, self.plan) - ph.drag(w, self.plan) - first.stall
 
+    @cached_property
+    @np.errstate(all="ignore")
+    def remedy(self) -> Array:
+        """What helps a run that makes no headway: another interval if it would with the best one;
+        if not, a faster tier, unless the rest of getting back takes longer."""
+        first, back = self.plan.first, self.plan.back
+        best = ev.at(self.w, self.plan, ev.best(self.w, self.plan, "time")).goodput
+        rest = back.detect + back.reschedule + back.exposed - back.load
+        slower = first.stall + first.lag + back.load > rest
+        return np.where(best >= AHEAD, REMEDIES[0], np.where(slower, *REMEDIES[1:]))
 
-def fitting(tier: Tier, stored: Array) -> Array:
-    """Checkpoints that may be kept: the next one must fit as well, only then an old one goes."""
-    return np.maximum(np.floor(tier.capacity / stored) - 1.0, 0.0)
+
+REMEDIES = (
+    "Save at another interval:   ckptcost interval",
+    "Look for a faster tier:   ckptcost catalog tier",
+    'Check how often it fails, and how long it takes to get back:   --mtbf "20 h"',
+)
 
 
 class Rule(NamedTuple):
@@ -66,7 +81,7 @@ class Rule(NamedTuple):
     holds: Callable[[Seen], Any]
     """by case; NaN compares as false, so what is not known raises nothing"""
     words: str
-    """with numbers of `Seen` and their units"""
+    """with numbers of `Seen` and their units; a "+" gives 5 % more, which no rounding undoes"""
     blocks: bool = False
 
 
@@ -74,15 +89,15 @@ RULES = (
     Rule(
         "NEVER_FINISHES",
         lambda s: s.goodput < HOPELESS,
-        "The run never ends: a failure comes every {mtbf:s}, a save takes {safe:s} and getting back"
-        " {back:s}. Look for a faster tier:   ckptcost catalog tier",
+        "The run never ends: a failure comes every {mtbf:s}, a save every {asked:s}; one takes"
+        " {safe:s}, getting back {back:s}. {remedy}",
         blocks=True,
     ),
     Rule(
         "NO_HEADWAY",
         lambda s: (s.goodput >= HOPELESS) & (s.goodput < AHEAD),
         "Only {goodput:share} of the time is useful training: the rest goes to saves and failures."
-        " Look for a faster tier:   ckptcost catalog tier",
+        " {remedy}",
         blocks=True,
     ),
     Rule(
@@ -96,22 +111,22 @@ RULES = (
         "CAPACITY_OF_TWO",
         lambda s: (s.needed > s.there) & (s.fit < 1),
         "There is no room: a save must not overwrite the last one, two take {two:B}, and the tier"
-        ' has {there:B}. Take a larger one:   --set tier.capacity="{two:B}"',
+        ' has {there:B}. Take a larger one:   --set tier.capacity="{needed:B+}"',
         blocks=True,
     ),
     Rule(
         "SECOND_CAPACITY",
         lambda s: s.plan.two & (s.second_needed > s.second_there),
         "There is no room on the second tier: {second_needed:B} are kept and written, and it has"
-        " {second_there:B}. Keep fewer:   --set policy.second_keep_last={second_fit}",
+        ' {second_there:B}. Take a larger one:   --set second_tier.capacity="{second_needed:B+}"',
         blocks=True,
     ),
     Rule(
         # A process that asks for more memory than there is gets killed: no setting helps but less.
         "HOST_RAM",
-        lambda s: s.copies + s.used > s.ram,
-        "A node's {ram:B} of memory are too little: saves on their way take {copies:B}, the job"
-        " itself {used:B}. Save without copies in memory:   --mode sync",
+        lambda s: s.copies + orelse(s.used, 0.0) > s.ram,
+        "A node's {ram:B} of memory are too little: saves on their way take {copies:B} (the job"
+        " itself: {used:B}). Save without copies in memory:   --mode sync",
         blocks=True,
     ),
     Rule(
@@ -126,7 +141,7 @@ RULES = (
         lambda s: s.first_safe > s.limit * (1 + 1e-9),
         "The first save is safe after {first_safe:s}, and the job is ended after {limit:s}: nothing"
         " would be kept. Save more often, or ask for longer:"
-        '   --set run.wall_limit="{first_safe:s}"',
+        '   --set run.wall_limit="{first_safe:s+}"',
         blocks=True,
     ),
     Rule(
@@ -141,7 +156,7 @@ RULES = (
         "COLLECTIVE_TIMEOUT",
         lambda s: s.stall > 300.0,
         "Training waits {stall:s} for a save; ranks that wait in a collective give up after 10 min"
-        " (PyTorch). Raise it:   init_process_group(timeout=timedelta(hours=3))",
+        " (PyTorch). Raise it:   init_process_group(timeout=timedelta(hours={hours}))",
     ),
     Rule(
         "POWER_STEP",
@@ -151,7 +166,7 @@ RULES = (
     ),
     Rule(
         "DRIVE_USE",
-        lambda s: s.worn > 0.1,
+        lambda s: (s.worn > 0.1) & np.isnan(s.tier.drive_price),
         "Checkpoints use {worn:share} of the drives' rated writes in {life:s}. Save less often, or"
         ' count it:   --set tier.drive_price="100 USD/TB"',
     ),
@@ -191,10 +206,14 @@ def holding(seen: Seen, rows: Sequence[int] | None) -> Iterator[tuple[Rule, list
 
 def caution(rule: Rule, seen: Seen, rows: Sequence[int]) -> Caution:
     """A rule in words, with the numbers of the first row."""
-    study = seen.study
+    names = seen.study.names
 
     def said(number: re.Match[str]) -> str:
-        return show(study.stated_of(getattr(seen, number[1]), rows[0]), number[2] or "", 2)
+        name, unit, more = number.groups()
+        found = np.broadcast_to(getattr(seen, name), (len(names), 1))[rows[0], 0]
+        if isinstance(found, str) or np.isnan(found):
+            return found if isinstance(found, str) else "not known"
+        return show(float(found) * (1.05 if more else 1.0), unit or "", 2 if unit else 6)
 
-    words = re.sub(r"{(\w+):?(\w+)?}", said, rule.words)
-    return Caution(rule.code, words, tuple(study.names[row] for row in rows), rule.blocks)
+    words = re.sub(r"{(\w+):?(\w+)?(\+)?}", said, rule.words)
+    return Caution(rule.code, words, tuple(names[row] for row in rows), rule.blocks)

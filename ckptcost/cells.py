@@ -33,6 +33,8 @@ class Scale(NamedTuple):
             return UNKNOWN
         if abs(value) == inf:
             return number(value)
+        if self.name == "%" and 0 < abs(value) < 1e-4:
+            return "<0.01 %"
         if value == 0 or self.decimals is None:
             said = number(value / self.size) + self.letter * (value != 0)
         else:
@@ -178,8 +180,8 @@ def _ends(cell: Cell, unit: str, scale: Scale) -> str:
         return ""
     value, low, high = (x / scale.size for x in cell)
     near = max(abs(low), abs(high)) < 10000.0 and (low == 0.0 or abs(low) >= 0.01)
-    if unit in SCALED and near:
-        return show_range(low, high, "", value)
+    if (unit in SCALED or scale.letter) and near:
+        return show_range(low, high, "", value) + scale.letter
     return show_range(cell.low, cell.high, unit, cell.value)
 
 

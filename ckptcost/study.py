@@ -74,7 +74,7 @@ MEASURES = {
     "saves_day": Measure("count", "saves a day", lambda o: DAY * o.saves / o.wall),
     "written_day": Measure("B", "written a day", lambda o: _written(o) * DAY / o.wall),
     **{q: Measure(unit, name, total_of(q)) for q, (unit, name) in QUANTITIES.items()},
-    "cost_apart": Measure("USD", "USD without storage rent", _without_rent),
+    "cost_apart": Measure("USD", "USD before rent", _without_rent),
 }
 """by name; a further one is one row here, and stands in every table, file, target and comparison"""
 OF_ONE_SAVE = ("interval", "stall", "safe", "mtbf", "failures_day")
@@ -194,7 +194,8 @@ class Study:
         """In how many draws a case has less (or more, where more is better) than another."""
         values = self.of(measure, drawn=True)
         mine, its = values[row], values[other]
-        return verdict(mine > its if MEASURES[measure].more_is_better else mine < its)
+        less = mine > its if MEASURES[measure].more_is_better else mine < its
+        return verdict(less & ~np.isclose(mine, its, 1e-9, 0.0))
 
     def difference(self, measure: str, row: int, other: int) -> Range:
         """A case less another one, in the same draws."""
@@ -224,12 +225,6 @@ class Study:
         return sorted(range(len(self.names)), key=place)
 
     # --- other intervals ---
-
-    def best(self, objective: str) -> Array:
-        """The exact best interval of each case at its stated values; NaN where there is none."""
-        with np.errstate(all="ignore"):
-            found = ev.best(self.w, self.stated.plan, objective)
-        return np.where(np.isfinite(found) & (found > 0), found, np.nan)[:, 0]
 
     def at(self, row: int, intervals: Any, draws: int = 0) -> ev.Outcome:
         """One case at other intervals, a row each, at the stated values and in draws."""
@@ -271,8 +266,8 @@ def unit_of(path: str) -> str:
     section, key = path.split(".")
     example: str = KEYS[section][key].metadata["example"]
     unit = split(example)
-    times = {"%": "share", "min": "s", "h": "s", "days": "s"}
-    return times.get(unit, "" if unit == example else unit)
+    shown = {"%": "share", "min": "s", "h": "s", "days": "s", "PB": "B", "TB": "B", "MB": "B"}
+    return shown.get(unit, "" if unit == example else unit)
 
 
 def shares_of_variance(scenario: Scenario, result: Array) -> dict[str, float]:

@@ -22,7 +22,7 @@ LINES = {
     "storage_write": "storage writing",
     "network": "network to storage",
     "requests": "write requests",
-    "retention": "keeping the bytes",
+    "retention": "storage rent",
     "wear": "drives worn",
     "redone_work": "work redone after failures",
     "restart": "detection and restart",

@@ -8,13 +8,8 @@ from dataclasses import fields
 import numpy as np
 
 from ckptcost.plan import draws as d
-from ckptcost.plan import evaluate as ev
-from ckptcost.plan import physics as ph
 from ckptcost.scenario.resolve import Scenario
 from ckptcost.scenario.schema import SECTIONS, Array, World
-
-CHUNK = 8192
-"""points that are evaluated together: more would only take more memory"""
 
 
 def points(axes: Mapping[str, Array]) -> dict[str, Array]:
@@ -39,14 +34,3 @@ def laid(base: Scenario, at: Mapping[str, Array], draws: int = 0) -> World:
             section, key = other.split(".")
             found[section][key] = found[section][key] * (values[:, None] / figures[path].value)
     return World(**{name: SECTIONS[name](**section) for name, section in found.items()})
-
-
-def outcomes(base: Scenario, at: Mapping[str, Array], draws: int = 0) -> list[ev.Outcome]:
-    """Of all points, some thousand at a time."""
-    rows, found = len(next(iter(at.values()))), []
-    for start in range(0, rows, CHUNK):
-        w = laid(base, {path: x[start : start + CHUNK] for path, x in at.items()}, draws)
-        with np.errstate(all="ignore"):
-            plan = ph.plan(w)
-            found.append(ev.at(w, plan, ev.asked_interval(w, plan)[:, :1]))
-    return found

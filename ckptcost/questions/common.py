@@ -23,7 +23,8 @@ from ckptcost.study import MEASURES, Study, Verdict, unit_of, verdict
 DEFAULT = "gpt4-scale-2tb"
 SURE = 0.5
 """a target is met if it is met in half of the draws, unless --sure asks for more"""
-MOST_DRAWS = 200_000
+MOST_DRAWS, MOST_VALUES = 200_000, 2_000_000
+"""of one plan, and plans times draws: more would take many GB of memory"""
 
 
 class Flag(NamedTuple):
@@ -107,7 +108,14 @@ def layers_for(job: str, flags: Flags) -> list[sc.Layer]:
 def cases_for(job: str, flags: Flags) -> dict[str, Scenario]:
     """Every tier at every number of saves; an interval that is left open is the recommended one."""
     found = sc.cases_of(layers_for(job, flags), flags.get("tier", ()), counts(flags))
+    demand_room(len(found), flags.get("draws", 0), "--draws")
     return {name: settled(each) for name, each in found.items()}
+
+
+def demand_room(plans: int, draws: int | None, flag: str) -> None:
+    """Refuse what would not fit into memory."""
+    problem = f"{plans:,} plans in {draws or 0:,} draws are too much"
+    demand(plans * (1 + (draws or 0)) <= MOST_VALUES, problem, flag, f"at most {MOST_VALUES:,}")
 
 
 def counts(flags: Flags) -> list[float]:
@@ -218,14 +226,19 @@ def target_of(text: str, flag: str = "--require") -> Target:
     return found
 
 
-def missed(study: Study, flags: Flags, rows: Sequence[int] | None = None) -> list[str]:
-    """Targets of --require that a case misses, in words: those met in less than --sure of draws."""
+def missed(
+    study: Study, flags: Flags, rows: Sequence[int] | None = None, unfit: Sequence[int] = ()
+) -> list[str]:
+    """Targets of --require that a case misses, in words: those met in less than --sure of draws,
+    and all of a plan that does not work."""
     found = []
     for target in map(target_of, flags.get("require", ())):
         for row in range(len(study.names)) if rows is None else rows:
             values = study.of(target.measure, drawn=True)[row]
             why = target.missed_by(values, flags.get("sure", SURE))
-            if why and not np.isnan(values[0]):
+            if not np.isnan(values[0]) and row in unfit:
+                why = f"{target.text} is not met, as the plan does not work"
+            elif why and not np.isnan(values[0]):
                 why += f" ({target.say(study.range(target.measure, row))})"
             found += [f"{study.names[row]}: {why}"] if why else []
     return found

@@ -20,7 +20,7 @@ from ckptcost.questions.sure import has_own, saves
 from ckptcost.scenario import resolve as sc
 from ckptcost.scenario.resolve import Scenario
 from ckptcost.scenario.schema import CADENCES
-from ckptcost.scenario.units import per, show, show_range
+from ckptcost.scenario.units import per, show
 from ckptcost.study import MEASURES, Study, shares_of_variance
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -108,7 +108,7 @@ def as_it_is(scenario: Scenario, other: Scenario) -> str:
 def says_how_often(plans: Sequence[str]) -> bool:
     """Whether a change is about how often to save: then each plan keeps its own interval."""
     changed = [path for text in plans if "=" in text for path, _ in changes_in(text)]
-    return any(path.removeprefix("policy.") in CADENCES for path in changed)
+    return any(path.removeprefix("policy.") in (*CADENCES, "second_every") for path in changed)
 
 
 # --- the answer -----------------------------------------------------------------------------------
@@ -130,8 +130,9 @@ class Pair(NamedTuple):
         return gap.low == gap.high == 0.0
 
     @property
-    def has_better(self) -> bool:
-        return self.ranked and not self.same
+    def measures(self) -> list[str]:
+        """Those that tell which is better: dollars without rent if it is charged in other ways."""
+        return ["gpu_time", "energy", ranks.dollars(self.study)]
 
     @property
     def letters(self) -> tuple[str, str]:
@@ -144,8 +145,7 @@ def answer(cases: dict[str, Scenario], **asked: Any) -> Answer:
     plans = {name: each if stated else recommended(each) for name, each in cases.items()}
     study = Study(plans, asked.get("draws"))
     order, stops = ranks.ranking(study, "wall", len(plans))
-    ranked = not any(row in stops or study.limit_unknown(row) for row in order[:2])
-    pair = Pair(study, order[0], order[1], ranked)
+    pair = pair_of(study, order, stops)
     how = "each as often as it says" if stated else "each at its recommended interval"
     marks = {name[0]: (row, study.value("interval", row)) for row, name in enumerate(plans)}
     says = [*one.doubted(study, range(len(cases))), *verdicts(pair, stops)]
@@ -159,7 +159,7 @@ def answer(cases: dict[str, Scenario], **asked: Any) -> Answer:
             differences_table(study),
             study.table("Every measure", {"goodput": "range", "cost": "range"}, shown=False),
         ],
-        notes(pair, {} if stated else cases) if pair.has_better else [],
+        notes(pair, {} if stated else cases),
         cautions_of(study),
         [ranks.curves(study, study.names, marks)],
         q.missed(study, q.Flags(**asked), [order[0]]),  # type: ignore[typeddict-item]
@@ -167,6 +167,14 @@ def answer(cases: dict[str, Scenario], **asked: Any) -> Answer:
         asked,
         study.draws,
     )
+
+
+def pair_of(study: Study, order: Sequence[int], stops: Mapping[int, Caution]) -> Pair:
+    """The first two; of those that end at the same time the better one is not worse in anything."""
+    ranked = not any(row in stops or study.limit_unknown(row) for row in order[:2])
+    pair = Pair(study, order[0], order[1], ranked)
+    swapped = pair._replace(best=pair.other, other=pair.best)
+    return swapped if pair.same and not by_measure(swapped)[1] else pair
 
 
 def recommended(scenario: Scenario) -> Scenario:
@@ -182,15 +190,12 @@ def recommended(scenario: Scenario) -> Scenario:
 
 def verdicts(pair: Pair, stops: Mapping[int, Caution]) -> list[Say]:
     """Which plan is better and how sure that is; those that do not work, and why."""
-    words = "Which is better cannot be said."
-    if pair.ranked:
-        words = "There is no difference between them." if pair.same else verdict(pair)
+    words = verdict(pair) if pair.ranked else "Which is better cannot be said."
     no = [ranks.stopped(stop, f"{LETTERS[row]} does not work as it stands.")
           for row, stop in stops.items()]  # fmt: skip
     return [*([Say(words)] if pair.ranked or not stops else []), *no]
 
 
-SAYS = {"cost": "costs less", "energy": "takes less energy"}
 BETTER = 0.95
 """share of draws from which on the 5th percentile of what a plan saves is a gain"""
 
@@ -199,42 +204,58 @@ def verdict(pair: Pair) -> str:
     """In words that go as far as the draws do, with what time alone does not say."""
     study, (best, other) = pair.study, pair.letters
     sure = study.better("wall", pair.best, pair.other)
-    than = f" than {other}" if len(study.names) > 2 else ""
-    mine, its = [f"ends sooner{than} {sure.say()}"], list[str]()
-    for measure, less in SAYS.items():
-        own = study.better(measure, pair.best, pair.other)
-        rest = study.better(measure, pair.other, pair.best)
-        if rest.share > own.share:
-            its.append(f"{less} {rest.say()}")
-        elif 0 < own.share < sure.share - 0.1:
-            mine.append(f"{less} {own.say()}")
+    mine, its = by_measure(pair)
+    if pair.same and not (mine[1:] or its):
+        return no_difference(pair)
     does = q.and_join(mine)
     if its:
         return f"{best} {does}, but {other} {q.and_join(its)}."
-    if sure.share >= BETTER or not sure.draws:
-        return f"{best} is better: it {does}."
-    if sure.share >= 0.6:
-        return f"{best} is probably better: it {does}."
+    certain = pair.same or sure.share >= BETTER or not sure.draws
+    if certain or sure.share >= 0.6:
+        return f"{best} is {'' if certain else 'probably '}better: it {does}."
     later = study.better("wall", pair.other, pair.best)
     return f"It is open which is better: {best} {mine[0]}, {other} {later.say()}."
 
 
+def by_measure(pair: Pair) -> tuple[list[str], list[str]]:
+    """What the one plan does better: its time, and what is less sure; and what the other does."""
+    sure = pair.study.better("wall", pair.best, pair.other)
+    than = f" than {pair.letters[1]}" if len(pair.study.names) > 2 else ""
+    mine, its = [f"{ranks.LESS['wall']}{than} {sure.say()}"], list[str]()
+    most = sure.share - 0.1
+    if pair.same:
+        mine, most = ["ends at the same time"], 2.0
+    for measure in pair.measures[:0:-1]:
+        own = pair.study.better(measure, pair.best, pair.other)
+        rest = pair.study.better(measure, pair.other, pair.best)
+        if rest.share > own.share:
+            its.append(f"{ranks.LESS[measure]} {rest.say()}")
+        elif 0 < own.share < most:
+            mine.append(f"{ranks.LESS[measure]} {own.say()}")
+    return mine, its
+
+
+def no_difference(pair: Pair) -> str:
+    both = q.and_join(sorted(pair.letters)) if len(pair.study.names) > 2 else "them"
+    rent = " but what storage charges" if "cost_apart" in pair.measures else ""
+    return f"There is no difference between {both}{rent}."
+
+
 # --- tables ---------------------------------------------------------------------------------------
 
-ADDED = ("gpu_time", "energy", "cost")
-"""measures whose rows name the unit: their cells hold plain numbers"""
-SHOWN = ("write", "interval", "stall", "safe", "goodput", *ADDED)
+SHOWN = ("write", "interval", "stall", "safe", "goodput")
 
 
 def measures_table(pair: Pair) -> Table:
     """Measures side by side, and of two plans what the better one saves."""
-    study, two = pair.study, len(pair.study.names) == 2 and pair.has_better
+    study, two = pair.study, len(pair.study.names) == 2 and pair.ranked and not pair.same
     heads = [name if len(name) <= 16 else name[0] for name in study.names]
     columns = [Column("measure", "", "text")]
     columns += [Column(head[0], head, "") for head in heads]
-    columns += [Column("saves", f"{pair.letters[0]} saves (p5-p95)", "text")] if two else []
+    saves = f"{pair.letters[0]} saves" + " (p5-p95)" * bool(study.draws)
+    columns += [Column("saves", saves, "text")] if two else []
     rows = [[*row, *([saved(pair, measure)] if two else [])]
-            for measure in SHOWN if (row := row_of(study, measure))]  # fmt: skip
+            for measure in (*SHOWN, *pair.measures) if (row := row_of(study, measure))]  # fmt: skip
     return Table("measures", "", columns, rows)
 
 
@@ -255,7 +276,8 @@ def row_of(study: Study, measure: str) -> list[Cell]:
     alike = len({value.value for value in values}) == 1 and measure in ("stall", "write")
     if alike or not any(map(one.known, values)):
         return []
-    size, shown = (per(unit), "") if measure in ADDED else (1.0, unit)
+    # rows below the first ones name the unit: their cells hold plain numbers
+    size, shown = (1.0, unit) if measure in SHOWN else (per(unit), "")
     cells = (Quantity(Range(*(x / size for x in each)), shown) for each in values)
     return [f"{header} added" if header == unit else header, *cells]
 
@@ -265,24 +287,30 @@ def saved(pair: Pair, measure: str) -> str:
     more, less = pair.other, pair.best
     if measure == "goodput":
         more, less = less, more
-    if measure not in ("goodput", *ADDED) or not one.known(
-        gain := pair.study.difference(measure, more, less)
-    ):
+    if measure not in ("goodput", *pair.measures):
+        return ""
+    gain = pair.study.difference(measure, more, less)
+    if not one.known(gain):
         return ""
     size, unit = (0.01, " points") if measure == "goodput" else (per(MEASURES[measure].unit), "")
-    value, low, high = (x / size for x in gain)
-    return f"{show(value, '', 2)}{unit} ({show_range(low, high, '')})"
+    value, bracket, ends = Range(*(x / size for x in gain)).say("", 2).partition(" (")
+    return f"{value}{unit}{bracket}{ends}"
 
 
 # --- why, and what B may cost ---------------------------------------------------------------------
 
 
 def notes(pair: Pair, cases: dict[str, Scenario]) -> list[Say]:
-    """Why the better plan is better, what it may cost, and what it saves at the job's interval."""
-    tiers = {pair.study.scenarios[row].said["tier"].get("id") for row in (pair.best, pair.other)}
+    """Why the better plan is better, what it may cost, what it saves at the job's own interval, and
+    what is not known."""
+    if not pair.ranked:
+        return []
+    both = [pair.study.scenarios[row] for row in (pair.best, pair.other)]
+    tiers = {(each.said["tier"].get("id"), ranks.price_of(each)) for each in both}
     found = [*mainly(pair), *(pays(pair) if len(tiers) > 1 else [])]
     base = next(iter(cases.values()), None)
-    return [*found, *at_yours(pair, cases, base)] if base and has_own(base) else found
+    found += at_yours(pair, cases, base) if base and has_own(base) else []
+    return [*found, *one.lacking(pair.study, pair.best)]
 
 
 def mainly(pair: Pair) -> list[Say]:
@@ -304,44 +332,47 @@ def mainly(pair: Pair) -> list[Say]:
     elif abs(gaps[line]) > abs(whole):
         words = f"The largest part is {label_of(line)}, {part} GPU-hours"
         words += f"; other lines rise, so {all_} remain."
-    found = behind(pair, line)
+    found = behind(pair)
     if not found:
         return [Say(words)]
-    depends = f"It depends most on {found.words}: {found.said}. This {found.basis}."
+    depends = f"The difference depends most on {found.words}: {found.said}. This {found.basis}."
     return [Say(f"{words} {depends} Yours:", "", found.command)]
 
 
-def behind(pair: Pair, line: str) -> one.Decides | None:
-    """The input that moves a line's difference most."""
-    study, best, other = pair.study, pair.best, pair.other
-    shape = len(study.names), 1 + study.draws
-    drawn = np.broadcast_to(study.drawn.bill.lines[line]["gpu_time"], shape)
-    for row in (other, best):
-        shares = shares_of_variance(study.scenarios[row], (drawn[other] - drawn[best])[1:])
-        path, share = next(iter(shares.items()), ("", 0.0))
-        if share > 0.1:
-            return one.decides(study, row, path)
-    return None
+def behind(pair: Pair) -> one.Decides | None:
+    """The input of either plan that moves their difference most."""
+    study, values = pair.study, pair.study.of("gpu_time", drawn=True)[:, 1:]
+    gap = values[pair.other] - values[pair.best]
+    _, row, path = max(
+        (share, row, path)
+        for row in (pair.best, pair.other)
+        for path, share in [("", 0.1), *shares_of_variance(study.scenarios[row], gap).items()]
+    )
+    return one.decides(study, row, path) if path else None
 
 
 def pays(pair: Pair) -> list[Say]:
     """What the better plan may cost more, and what both are taken to charge."""
     study, best, other = pair.study, pair.best, pair.other
     prices = {row: ranks.price_of(study.scenarios[row]) for row in sorted((best, other))}
-    says, gain = [], study.value("cost", other) - study.value("cost", best)
+    says, words, gain = (
+        [],
+        list[str](),
+        study.value("cost_apart", other) - study.value("cost_apart", best),
+    )
     if gain > 0 and prices[best].assumed:
         a, b = pair.letters
         more = show(gain / (study.value("wall", best) / MONTH), "USD")
         says.append(Say(f"{a} pays as long as it costs less than {more} a month more than {b}."))
-    words = [f"{LETTERS[row]} charges {price.words}" for row, price in prices.items()]
-    if len({price.words for price in prices.values()}) == 1:
-        words = [f"Both are taken to charge {prices[best].words}"]
+    if apart := ranks.unlike(study, LETTERS):
+        words.append(apart[0].words)
+    elif prices[best].words == prices[other].words:
+        words.append(f"Both are taken to charge {prices[best].words}.")
+    else:
+        words += [f"{LETTERS[row]} charges {price.words}." for row, price in prices.items()]
     lacking = [LETTERS[row] for row, price in prices.items() if price.assumed]
-    if lacking:
-        words[-1] += f"; the real price of {q.and_join(lacking)} is not known"
-    if prices[best].way != prices[other].way:
-        words.append("These are not alike: compare their GPU time first")
-    return [*says, Say(f"{'. '.join(words)}.")]
+    words += [f"The real price of {q.and_join(lacking)} is not known."] if lacking else []
+    return [*says, Say(" ".join(words))]
 
 
 def at_yours(pair: Pair, cases: dict[str, Scenario], base: Scenario) -> list[Say]:
@@ -349,7 +380,7 @@ def at_yours(pair: Pair, cases: dict[str, Scenario], base: Scenario) -> list[Say
     own = Study({"A": base}, 0).value("interval", 0)
     names = [pair.study.names[row] for row in (pair.best, pair.other)]
     both = Study({name: ad.with_interval(cases[name], own) for name in names}, 0)
-    gains = {m: both.difference(m, 1, 0) for m in ("gpu_time", "cost")}
+    gains = {m: both.difference(m, 1, 0) for m in ("gpu_time", pair.measures[-1])}
     if not gains["gpu_time"].value:
         return []
     return [Say(f"At your {show(own, 's', 2)} instead, {pair.letters[0]} {saves(gains)}.")]

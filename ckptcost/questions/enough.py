@@ -66,16 +66,13 @@ class Quantity(NamedTuple):
 
 
 NAMED = {
-    "tier.write": ("write rate", ""),
-    "tier.read": ("read rate", ""),
     "tier.save_time": ("stall", "stall"),
     "policy.snapshot": ("stall", "stall"),
     "policy.interval": ("interval", "interval"),
+    "policy.saves": ("number of saves", "saves"),
     "failures.mtbf": ("MTBF", "mtbf"),
 }
-"""what people call a figure, and the measure that tells its value of today"""
-UNITS = {"GB/s": "B/s", "PB": "B", "TB": "B", "MB": "B", "kW": "W"}
-"""of an example, and the one that is shown as large as it is"""
+"""what a figure is called here, and the measure that has its value of today"""
 RECOVERY = ("failures.detect", "failures.reschedule", "failures.init", "failures.warmup")
 
 
@@ -97,7 +94,7 @@ def quantity_of(word: str, base: Scenario, today: Study) -> Quantity:
     if path in ("tier.write", "tier.read") and path not in figures:
         now = today.stated_of(ph.rate(today.w, today.w.tier, path[5:]), 0)
     whole = is_count(one.about_of(path)["example"])
-    return Quantity(name, UNITS.get(unit, unit), now, {path: 1.0}, fixed, whole)
+    return Quantity(name, "B/s" if unit == "GB/s" else unit, now, {path: 1.0}, fixed, whole)
 
 
 def _recovery(figures: dict[str, float]) -> Quantity:

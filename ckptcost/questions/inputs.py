@@ -24,21 +24,21 @@ def answer(cases: Mapping[str, Scenario], draws: int | None, typed: str) -> Answ
     base, figures = every.scenarios[row], every.scenarios[row].figures()
     title, about = f"Which inputs decide: {base.name}", one.about(every, row)
     if row in every.unsaid:
-        why = ranks.stopped(order.stops[row], "This plan does not work as it stands.")
-        return Answer("model", title, about, [why], [])
+        return ranks.refused("model", title, about, order.stops[row])
     measure = one.measure_of(every, row)
     whole, unit, word = every.range(measure, row), MEASURES[measure].unit, one.SHOWN[measure][0]
     shares = [each for each in every.deciding(measure, row).items() if each[1] >= LITTLE][:MOST]
     if_known = {path: base.with_figure(path, figures[path].fixed()) for path, _ in shares}
     ranges = Study(if_known, every.draws).ranges(measure) if shares else []
-    says = [Say(f"{word.capitalize()} added by checkpoints and failures: {whole.say(unit)}.")]
+    says = [Say(one.in_words(f"Checkpoints and failures add {whole.say(unit)}."))]
     rows: list[list[Cell]] = []
     for (path, share), known in zip(shares, ranges, strict=True):
-        found, left = one.decides(every, row, path), show_range(known.low, known.high, unit)
+        found = one.decides(every, row, path)
+        left = one.in_words(f"{show_range(known.low, known.high, unit)} {unit}")
         narrows = known.high - known.low < NARROWS * (whole.high - whole.low)
         if len(rows) < (2 if narrows else 1):
             explains = f"it explains {show(share, 'share', 2)} of the spread."
-            then = f" If you know it, the {word} lies in {left} {unit}." if narrows else ""
+            then = f" If you know it, the {word} lies in {left}." if narrows else ""
             words = f"{('First', 'Then')[len(rows)]} find out {found.words}: {explains}{then}"
             says.append(Say(words, "", found.command))
         rows.append([path, found.said, share, known, figures[path].basis])

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Unpack
 from ckptcost import advice as ad
 from ckptcost.answer import Answer, Caution, Column, Say, Table
 from ckptcost.cautions import cautions_of
+from ckptcost.errors import InputError
 from ckptcost.questions import common as q
 from ckptcost.questions import one, ranks
 from ckptcost.questions.sure import (
@@ -76,7 +77,8 @@ def answer(cases: dict[str, Scenario], **asked: Any) -> Answer:
     plans = {n: ad.with_advice(each, advices[n][objective]) for n, each in cases.items()}
     alone = not others
     study = Study(with_own(plans, first) if alone else plans, draws)
-    order, stops = ranks.ranking(study, MEASURE[objective], len(plans))
+    measure = ranks.dollars(study) if objective == "cost" else MEASURE[objective]
+    order, stops = ranks.ranking(study, measure, len(plans))
     name, scenario = study.names[order[0]], study.scenarios[order[0]]
     found = Answer(
         "interval",
@@ -90,25 +92,24 @@ def answer(cases: dict[str, Scenario], **asked: Any) -> Answer:
         options=asked,
         draws=study.draws,
     )
-    if order[0] in study.unsaid:
+    if order[0] in stops and not one.ends(study, order[0]):
         found.says.append(ranks.stopped(stops[order[0]], NO))
         return found
-    unknown = f"{objective} is not known for this job"
-    remedy = "take --for time" + "".join(f", or give {key}" for key in scenario.lacking)
-    q.demand(one.known(study.range(MEASURE[objective], order[0])), unknown, "--for", remedy)
+    if not one.known(study.range(MEASURE[objective], order[0])):
+        raise not_known(objective, scenario)
     pair = study if alone else Study(with_own({name: plans[name]}, cases[name]), draws)
     chosen = Chosen(name, cases[name], advices[name], pair, objective, stops.get(order[0]))
-    found.says += [*decision(chosen, not alone), *against_others(study, order, stops, objective)]
+    found.says += [*decision(chosen, not alone), *against_others(study, order, stops, measure)]
     concluded(found, chosen, study, alone)
-    marks = {"best": (order[0], chosen.advice.interval)}
-    marks |= {"you": (1, chosen.now)} if alone and chosen.moves else {}
-    found.plots = [ranks.curves(study, [*cases], marks)]
     return found
 
 
 def concluded(found: Answer, chosen: Chosen, study: Study, alone: bool) -> None:
-    """With the tables of the recommended plan, and what is said behind them."""
+    """With the tables and curves of the recommended plan, and what is said behind them."""
     pair = chosen.pair
+    marks = {"best": (study.names.index(chosen.name), chosen.advice.interval)}
+    marks |= {"you": (1, chosen.now)} if alone and chosen.apart else {}
+    found.plots = [ranks.curves(study, [*found.cases], marks)]
     own = [intervals_table(chosen, alone), one.lines(pair)]
     found.tables = [own[0], *found.tables, *own[1:]] if alone else [*found.tables, *own]
     found.notes = [
@@ -117,6 +118,7 @@ def concluded(found: Answer, chosen: Chosen, study: Study, alone: bool) -> None:
         *continuous(chosen),
         *last_save(chosen),
         *ranks.unlike(study),
+        *one.lacking(pair, 0),
         *to_measure(chosen),
     ]
 
@@ -127,6 +129,14 @@ def objective_of(scenario: Scenario, for_: str | None) -> str:
     remedy = f"try {', '.join(MEASURE)}"
     q.demand(objective in MEASURE, f"no objective {objective!r}", "--for", remedy)
     return objective
+
+
+def not_known(objective: str, scenario: Scenario) -> InputError:
+    """That what is to be least cannot be computed, with the keys that would change that."""
+    _, needed = one.SUPPLIED["cost" if objective == "cost" else "energy"]
+    keys = q.and_join([key for key in needed if key in scenario.lacking])
+    problem = f"{objective} is not known for this job"
+    return InputError(problem, "--for", f"take --for time, or give {keys}")
 
 
 NO = "This plan does not work as it stands."
@@ -187,16 +197,15 @@ def said(seconds: float) -> str:
 
 
 def against_others(
-    study: Study, order: list[int], stops: dict[int, Caution], objective: str
+    study: Study, order: list[int], stops: dict[int, Caution], measure: str
 ) -> list[Say]:
     """How sure the choice among tiers and modes is, and which are left out of it."""
     free = [row for row in order if row not in stops and not study.limit_unknown(row)]
     says = []
     if len(free) > 1:
-        sure = study.better(MEASURE[objective], *free[:2])
-        what = "ends sooner" if objective == "time" else f"takes less {objective}"
+        does = f"{ranks.LESS[measure]} {study.better(measure, *free[:2]).say()}"
         mine, its = (study.names[row] for row in free[:2])
-        says.append(Say(f"{mine} {what} than {its}, the next best, {sure.say()}."))
+        says.append(Say(f"Compared with {its}, the next best, {mine} {does}."))
     no = [
         ranks.stopped(stops[row], f"Not {study.names[row]}.") for row in order[1:] if row in stops
     ]
@@ -211,7 +220,8 @@ ROWS = 5
 def rows_around(chosen: Chosen) -> dict[float, str]:
     """Intervals of the table and what they are called: about five, and the job's own."""
     best, advice = chosen.advice.interval, chosen.advice
-    found = {best: "best"} | ({chosen.now: "you"} if chosen.moves else {})
+    found = {best: "as good" if chosen.as_good else "best"}
+    found |= {chosen.now: "you"} if chosen.apart else {}
     for factor in (1 / 3, 2, 1 / 1.5, 4):
         x = min(ad.ROUND, key=lambda each: abs(math.log(each / (best * factor))))
         apart = all(abs(math.log(x / other)) > 0.26 for other in found)
@@ -231,7 +241,7 @@ def intervals_table(chosen: Chosen, shown: bool) -> Table:
     ]
     tried = pair.at(0, [*marks], min(pair.draws, ad.WORLDS))
     found = {m: ranges_of(read(m, tried)) for m in measures}
-    studied = {"best": 0, "you": 1}
+    studied = {"best": 0, "as good": 0, "you": 1}
     rows: list[list[Any]] = []
     for at, (x, mark) in enumerate(marks.items()):
         row = studied.get(mark)
@@ -243,6 +253,7 @@ def intervals_table(chosen: Chosen, shown: bool) -> Table:
 def tiers_table(study: Study, order: list[int], stops: Container[int]) -> Table:
     """Each tier and mode at its own recommended interval, the best first."""
     amount = one.measure_of(study, order[0])
+    amount = ranks.dollars(study) if amount == "cost" else amount
     screen = {"interval": "value", "goodput": "value", amount: "range"}
     table = study.table("Each at its recommended interval", screen, len(order) > 1)
     names = [

@@ -65,23 +65,24 @@ def answer(cases: dict[str, Scenario], **asked: Any) -> Answer:
     elif asked.get("inputs"):
         found = which.answer(cases, draws, typed)
     else:
-        study = Study(cases, draws)
-        found = costs(study, typed)
-        found.missed = q.missed(study, q.Flags(**asked))  # type: ignore[typeddict-item]
+        found = costs(Study(cases, draws), typed, q.Flags(**asked))  # type: ignore[typeddict-item]
     found.cases, found.options = cases, asked
     return found
 
 
-def costs(study: Study, typed: str) -> Answer:
+def costs(study: Study, typed: str, flags: q.Flags) -> Answer:
     """One checkpoint and the whole run, of one plan or of several."""
     order = several.order_of(study)
     row, cases = order.rows[0], range(len(study.names))
     limits = ranks.unknown_limits(study, order.rows)
     if len(study.names) == 1:
         about, doubted = one.about(study, row), one.doubted(study, cases)
-        says = [*doubted, one.one_checkpoint(study, row), one.whole_run(study, row, order.stops)]
+        unfit = [] if study.unsaid else [order.stops[each] for each in order.unfit]
+        stops = [ranks.stopped(each, "This plan does not work as it stands.") for each in unfit]
+        save, run = one.one_checkpoint(study, row), one.whole_run(study, row, order.stops)
+        says = [*doubted, *stops, save, run]
         tables = [] if study.unsaid else [one.added(study, row), one.where(study, row)]
-        notes = [*limits, *one.notes(study, row, typed, bool(doubted))]
+        notes = [*limits, *one.notes(study, row, typed, bool(doubted or stops))]
     else:
         about, doubted = several.about(study), one.doubted(study, cases)
         says = [*doubted, *several.choice(study, order), *limits, *ranks.unlike(study)]
@@ -97,6 +98,7 @@ def costs(study: Study, typed: str) -> Answer:
         [*notes, Say("Every line, input and source:", "", "--detail")],
         cautions_of(study, [*dict.fromkeys([row, *order.unfit])]),
         several.curves(study),
+        q.missed(study, flags, unfit=order.unfit),
         draws=study.draws,
     )
 

@@ -40,7 +40,7 @@ GROUPS = {
     "training slowed while they are written": ("slowdown",),
     "work lost to about {failures} failures": ("redone_work",),
     "restarting and loading": ("restart", "loading"),
-    "keeping {kept}": ("retention",),
+    "{keeping}": ("retention",),
     "drives worn": ("wear",),
     "saving to {second}": tuple(f"second_{line}" for line in LINES),
 }
@@ -186,7 +186,7 @@ def one_checkpoint(study: Study, row: int) -> Say:
     for quantity in ("energy", "gpu_time", "cost"):
         found, unit = by_case(study, bill.total(quantity))[row], SHOWN[quantity][1]
         said = found.say(unit, 2) if quantity == "energy" else show(found.value, unit, 2)
-        parts += [in_words(said)] if known(found) else []
+        parts += [in_words(said)] if np.isfinite(found.value) else []
     takes = f" It takes {q.and_join(parts)}." if parts else ""
     return Say(f"{_stops(study, row)}{takes}", "One checkpoint")
 
@@ -228,7 +228,7 @@ def whole_run(study: Study, row: int, stops: Mapping[int, Caution]) -> Say:
     words = f"takes {show(study.value('wall', row), 's')}; {share} is useful training."
     stuck = verdict(study.of("goodput", drawn=True)[row] < AHEAD)
     if stuck.draws and stuck.share >= 0.005:
-        words += f" It gets nowhere {stuck.say()}: failures come too fast for it."
+        words += f" It gets nowhere {stuck.say()}."
     return Say(words, label)
 
 
@@ -251,12 +251,15 @@ def added(study: Study, row: int) -> Table:
 def where(study: Study, row: int) -> Table:
     """The bill by groups of lines, those left out that are nothing throughout."""
     keep, saves = study.stated_of(study.w.policy.keep_last, row), study.value("saves", row)
+    last = f" {keep:,g}" * (keep > 1)
     numbers = {
         "saves": number(saves),
         "failures": number(study.value("failures", row), 2),
-        "kept": "all of them" if keep >= saves else "the last" + f" {keep:,g}" * (keep > 1),
+        "keeping": "keeping all of them" if keep >= saves else "keeping the last" + last,
         "second": second_name(study, row),
     }
+    if q.np_text(study.w.tier.billed_on, row) == "provisioned":
+        numbers["keeping"] = "renting the tier's capacity"
     rows: list[list[Any]] = []
     for words, lines in GROUPS.items():
         part = copy(study.drawn.bill)
@@ -365,6 +368,8 @@ WORDS = {
     "policy.steps": "number of steps between saves",
     "run.wall_limit": "wall limit",
     "tier.capacity": "capacity",
+    "tier.read": "read rate",
+    "tier.write": "write rate",
     "tier.id": "tier",
 }
 """others are called by what the schema says of them"""
@@ -436,6 +441,9 @@ def better_interval(study: Study, row: int, typed: str) -> list[Say]:
         return []
     found = advice.advise(scenario)
     if abs(found.interval / study.value("interval", row) - 1.0) <= SHIFTED:
+        return []
+    both = {"then": advice.with_advice(scenario, found), "now": scenario}
+    if Study(both, advice.WORLDS).better("wall", 0, 1).share <= 0.5:
         return []
     words = f"Probably better: save every {show(found.interval, 's', 2)}"
     if scenario.said["second_tier"]:

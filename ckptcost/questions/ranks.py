@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckptcost import advice as ad
-from ckptcost.answer import Caution, Line, Plot, Say
+from ckptcost.answer import Answer, Caution, Line, Plot, Say
 from ckptcost.cautions import blocked
 from ckptcost.plan import evaluate as ev
 from ckptcost.plan import physics as ph
@@ -43,6 +43,13 @@ def stopped(caution: Caution, what: str) -> Say:
     return Say(f"{what} {why}:", "", command)
 
 
+def refused(question: str, title: str, about: str, stop: Caution, **asked: Any) -> Answer:
+    """Of a plan that does not work: why, what to change, and that it meets no target."""
+    lost = [f"{target}: the plan does not work" for target in asked.get("require", ())]
+    says = [stopped(stop, "This plan does not work as it stands.")]
+    return Answer(question, title, about, says, [], missed=lost)
+
+
 def unknown_limits(study: Study, order: Sequence[int]) -> list[Say]:
     """Tiers whose limit nobody has measured, with the key that would give it."""
     rows = [row for row in order if study.limit_unknown(row)]
@@ -53,7 +60,8 @@ def unknown_limits(study: Study, order: Sequence[int]) -> list[Say]:
     section, tier = ("tier", w.tier) if first else ("second_tier", w.second_tier)
     ids = dict.fromkeys(str(study.scenarios[each].said[section].get("id", "")) for each in rows)
     known = study.stated_of(ph.known_clients(tier), row)
-    counted = f"with {known:,.0f} nodes" if 0 < known < np.inf else "at smaller sizes"
+    nodes = "node" if known == 1 else "nodes"
+    counted = f"with {known:,.0f} {nodes}" if 0 < known < np.inf else "at smaller sizes"
     words = f"* {q.and_join([each or 'the tier' for each in ids])}: measured {counted} only."
     ranked = ", so the others are ranked first" if len(rows) < len(order) else ""
     words += f" The limit of the whole is not known{ranked}. If you know it:"
@@ -91,17 +99,44 @@ PAID = {
 }
 
 
-def unlike(study: Study) -> list[Say]:
-    """That dollars of tiers which charge in different ways are no contest."""
-    ways: dict[str, list[str]] = {}
-    for tier, scenario in {tier_of(each): each for each in study.scenarios}.items():
-        ways.setdefault(price_of(scenario).way, []).append(tier)
-    parts = [
-        f"{q.and_join(ways[way])} {'charges' if len(ways[way]) == 1 else 'charge'} for {what}"
-        for way, what in PAID.items()
-        if way in ways
-    ]
-    return [Say(f"The dollars are not alike: {q.and_join(parts)}.")] if len(parts) > 1 else []
+def unlike(study: Study, names: Sequence[str] = ()) -> list[Say]:
+    """That tiers charge in different ways, and how much: their dollars are compared without it."""
+    ways: dict[str, dict[str, str]] = {}
+    for row, scenario in enumerate(study.scenarios):
+        name = names[row] if names else tier_of(scenario)
+        ways.setdefault(price_of(scenario).way, {}).setdefault(name, rent_of(study, row))
+    parts = []
+    for way, what in PAID.items():
+        if rents := ways.get(way):
+            verb = "charge" if len(rents) > 1 else "charges"
+            rent = f" ({q.and_join([*rents.values()])})" if all(rents.values()) else ""
+            parts.append(f"{q.and_join([*rents])} {verb} for {what}{rent}.")
+    words = "Compare dollars before rent, which is not alike."
+    return [Say(" ".join([words, *parts]))] if len(parts) > 1 else []
+
+
+def rent_of(study: Study, row: int) -> str:
+    """What a run pays for keeping bytes, or for the whole tier; "" if that is not known."""
+    standing = study.scenarios[row].said["tier"].get("standing_price")
+    if isinstance(standing, Figure):
+        return show(standing.value, "USD/h")
+    rent = study.value("cost", row) - study.value("cost_apart", row)
+    return show(rent, "USD", 2) if rent == rent else ""
+
+
+def dollars(study: Study) -> str:
+    """The measure of cost by which plans may be compared."""
+    return "cost_apart" if unlike(study) else "cost"
+
+
+LESS = {
+    "wall": "ends sooner",
+    "cost": "costs less",
+    "cost_apart": "costs less before rent",
+    "energy": "takes less energy",
+    "carbon": "emits less",
+}
+"""what a plan does that is better by a measure"""
 
 
 # --- where plans differ ---------------------------------------------------------------------------

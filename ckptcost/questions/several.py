@@ -36,7 +36,7 @@ class Order(NamedTuple):
 
 def order_of(study: Study) -> Order:
     """By dollars if they are known, without rent if it is charged in different ways; or by time."""
-    measure, count = "cost_apart" if ranks.unlike(study) else "cost", len(study.names)
+    measure, count = ranks.dollars(study), len(study.names)
     found = Order(measure, *ranks.ranking(study, measure, count))
     if np.any(np.isfinite(study.of(measure)[:, 0])):
         return found

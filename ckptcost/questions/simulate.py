@@ -17,15 +17,15 @@ from ckptcost.plan import draws as d
 from ckptcost.plan import evaluate as ev
 from ckptcost.plan.montecarlo import simulate as walk
 from ckptcost.questions import common as q
-from ckptcost.questions import one
+from ckptcost.questions import one, ranks
 from ckptcost.scenario.resolve import Scenario
 from ckptcost.scenario.schema import Array, World
 from ckptcost.scenario.units import number, per, show, show_range
-from ckptcost.study import DRAWS, MEASURES, Study, read, verdict
+from ckptcost.study import DRAWS, MEASURES, Study, read
 
 SHOWN = ("goodput", "wall", "failures", "gpu_time", "energy", "cost", "carbon")
 SLOW = 0.05
-"""runs that keep less of their time than this are not walked with drawn inputs: they hardly end"""
+"""runs with drawn inputs that keep less of their time hardly end: they count as endless"""
 MOST_RUNS = 100_000
 
 
@@ -60,21 +60,33 @@ def simulate(
 
 def answer(cases: dict[str, Scenario], **asked: Any) -> Answer:
     """The same of a case, and of the options that a document holds."""
-    found = Found(cases, asked)
+    scenario, law = as_recorded(next(iter(cases.values())), asked["recorded"])
+    name, two = next(iter(cases)), replace(scenario, said=scenario.said | {"third_tier": {}})
+    study = Study({name: two}, asked.get("draws", DRAWS))
+    title = f"How differently one run can turn out: {scenario.name}"
+    stop = ranks.stop_of(study)
+    if stop:
+        found = ranks.refused("simulate", title, one.about(study, 0), stop, **asked)
+    else:
+        found = turned_out(Found(study, scenario, law, asked), title, asked)
+    found.cases, found.options = cases, asked
+    return found
+
+
+def turned_out(found: Found, title: str, asked: dict[str, Any]) -> Answer:
+    """What the runs came to."""
     notes = []
     if not found.three:  # those have no closed form
         command = f"ckptcost model {asked['typed']}".rstrip()
         notes = [Say("Which inputs matter:", "", f"{command} --inputs")]
     return Answer(
         "simulate",
-        f"How differently one run can turn out: {found.study.scenarios[0].name}",
+        title,
         one.about(found.study, 0),
         [*ranges(found), plan_for(found)],
         [measures_table(found), *bill_tables(found)],
         notes,
         missed=missed(found, asked.get("require", ()), asked.get("sure", q.SURE)),
-        cases=cases,
-        options=asked,
         draws=found.runs,
     )
 
@@ -139,35 +151,40 @@ class Ranges(NamedTuple):
     both: Range | None
 
 
+def as_recorded(scenario: Scenario, recorded: Sequence[float]) -> tuple[Scenario, str]:
+    """The plan with failures as often as they were recorded, and words for that."""
+    if not recorded:
+        return scenario, ""
+    mean = float(np.mean(np.diff(recorded)))
+    return q.with_values(scenario, {"failures.mtbf": mean}), ", with failures as recorded"
+
+
 class Found:
     """Runs of one job: by luck alone, and with inputs drawn for each; and the inputs alone."""
 
-    def __init__(self, cases: dict[str, Scenario], asked: dict[str, Any]) -> None:
-        self.runs, recorded = int(asked["runs"]), np.asarray(asked["recorded"], float)
-        ((name, scenario),) = cases.items()
-        self.law = ", with failures as recorded" if len(recorded) else ""
-        if len(recorded):  # its failures come as often as the recorded ones
-            mean = float(np.mean(np.diff(recorded)))
-            scenario = q.with_values(scenario, {"failures.mtbf": mean})
+    def __init__(self, study: Study, scenario: Scenario, law: str, asked: dict[str, Any]) -> None:
+        self.study, self.law, self.runs = study, law, int(asked["runs"])
         self.three = bool(scenario.said["third_tier"])
-        two = replace(scenario, said=scenario.said | {"third_tier": {}})
-        self.study = Study({name: two}, asked.get("draws", DRAWS))
+        known = asked.get("draws") == 0
         drawn = d.worlds([scenario], self.runs - 1)
-        known = asked.get("draws") == 0 or np.min(self.study.outcome(drawn).goodput) <= SLOW
-        columns = np.append(np.repeat(0, self.runs), np.arange(0 if known else self.runs))
-        w = _columns_of(drawn, columns)
-        self.outcome = self._walked(w, len(columns), asked, recorded)
+        goodput = np.broadcast_to(study.outcome(drawn).goodput, (1, self.runs))[0]
+        slow = (goodput <= SLOW)[: 0 if known else self.runs]
+        self.slow = float(np.mean(slow)) if len(slow) else 0.0
+        columns = np.append(np.repeat(0, self.runs), np.where(slow, 0, np.arange(len(slow))))
+        endless = np.append(np.zeros(self.runs, bool), slow)
+        self.outcome = self._walked(_columns_of(drawn, columns), endless, asked)
         self.ranges = {measure: self._ranges(measure) for measure in SHOWN}
 
-    def _walked(self, w: World, runs: int, asked: dict[str, Any], recorded: Array) -> ev.Outcome:
+    def _walked(self, w: World, endless: Array, asked: dict[str, Any]) -> ev.Outcome:
         """What the runs came to, to be read like any outcome: a column a run."""
-        o, instants = self.study.outcome(w), recorded if len(recorded) else None
+        o, runs = self.study.outcome(w), len(endless)
+        instants = np.asarray(asked["recorded"], float) if asked["recorded"] else None
         with np.errstate(all="ignore"):
             found = walk(w, o, runs, asked["shape"], asked["seed"], instants)
             by_run = {key: np.broadcast_to(x, (1, runs)) for key, x in vars(found.spent).items()}
-            spent = b.Spent(**by_run)
+            spent = b.Spent(**by_run).endless(endless)
             bill, goodput = b.bill(w, o.plan, spent), w.run.work / spent.wall
-        failures = found.failures.reshape(1, runs)
+        failures = np.where(endless, np.inf, found.failures.reshape(1, runs))
         return replace(o, spent=spent, bill=bill, goodput=goodput, failures=failures)
 
     def values(self, measure: str) -> tuple[Array, Array]:
@@ -200,9 +217,9 @@ def _columns_of(w: World, columns: Array) -> World:
 
 def spread(values: Array) -> Range:
     """The mean, and what 5 and 95 of 100 runs stay below."""
-    ordered = np.sort(values)
-    ends = np.interp((0.05, 0.95), np.linspace(0.0, 1.0, len(ordered)), ordered).tolist()
-    return Range(float(np.mean(values)), *ends)
+    mean = float(np.mean(values))
+    (low,), (high,) = d.ends(np.append(mean if np.isfinite(mean) else np.nan, values)[None, :])
+    return Range(mean, float(low), float(high))
 
 
 # --- the answer -----------------------------------------------------------------------------------
@@ -214,7 +231,7 @@ def ranges(found: Found) -> list[Say]:
     words = {
         "Luck alone": luck,
         "Inputs alone": " because the inputs are not known exactly",
-        "Both": "",
+        "Both": f"; {show(found.slow, 'share', 2)} hardly end and count as 0 %" * (found.slow > 0),
     }
     says = []
     for (label, what), range_ in zip(words.items(), found.ranges["goodput"], strict=True):
@@ -229,6 +246,8 @@ def plan_for(found: Found) -> Say:
     wall, _, both = found.ranges["wall"]
     failed = found.ranges["failures"].luck
     later = f", or {show(both.high, 's')} with the inputs not known" if both else ""
+    if both and np.isinf(both.high):
+        later = ", and without end if the inputs are bad"
     failures = (
         f"{number(failed.value, 2)} failures ({show_range(failed.low, failed.high, 'count')})"
     )
@@ -241,10 +260,9 @@ def missed(found: Found, require: Sequence[str], sure: float) -> list[str]:
     lost = []
     for target in map(q.target_of, require):
         luck, both = found.values(target.measure)
-        met = verdict(target.holds(both if len(both) else luck))
-        if met.share < sure:
-            lost.append(f"{target.text} is met {met.say()}")
-    return lost
+        stated = found.study.value(target.measure, 0)
+        lost.append(target.missed_by(np.append(stated, both if len(both) else luck), sure))
+    return [why for why in lost if why]
 
 
 def measures_table(found: Found) -> Table:

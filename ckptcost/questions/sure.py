@@ -66,10 +66,24 @@ class Chosen:
         return self.now > self.advice.most * 1.001
 
     @property
-    def moves(self) -> bool:
+    def apart(self) -> bool:
         """Whether the job saves at another interval than the recommended one."""
-        apart = abs(self.now / self.advice.interval - 1.0) > NEAR
-        return self.now > 0 and apart and not self.futile
+        differs = abs(self.now / self.advice.interval - 1.0) > NEAR
+        return self.now > 0 and differs and not self.futile
+
+    @property
+    def as_good(self) -> bool:
+        """Whether that is no worse at the stated values, and not beaten in most draws."""
+        measure = MEASURE[self.objective]
+        return self.apart and (
+            self.pair.value(measure, 1) <= self.pair.value(measure, 0)
+            and self.pair.better(measure, 0, 1).share <= 0.5
+        )
+
+    @property
+    def moves(self) -> bool:
+        """Whether the job should change its interval."""
+        return self.apart and not self.as_good
 
 
 # --- how sure -------------------------------------------------------------------------------------
@@ -78,7 +92,7 @@ class Chosen:
 def how_sure(chosen: Chosen) -> list[Say]:
     """The verdict against the job's own interval, the plateau, and what moves the best."""
     beside, found = ad.beside(chosen.pair.scenarios[0]), chosen.advice
-    sure = [verdict_on(chosen)] if chosen.moves else []
+    sure = [verdict_on(chosen)] if chosen.apart else []
     span = f"from {between(beside.low, beside.high)} the run stays within 1 % of its shortest."
     inside = beside.low <= (chosen.now or found.interval) <= beside.high
     flat = inside and beside.high > 4 * beside.low
@@ -99,6 +113,8 @@ def verdict_on(chosen: Chosen) -> str:
     pair = chosen.pair
     sure = pair.better(MEASURE[chosen.objective], 0, 1)
     best, now = show(chosen.advice.interval, "s", 2), show(chosen.now, "s", 2)
+    if not one.ends(pair, 1):
+        return f"At {now} the run never finishes."
     first = "gpu_time" if chosen.objective == "time" else chosen.objective
     gains = {m: pair.difference(m, 1, 0) for m in dict.fromkeys((first, "energy", "cost"))}
     amounts, bracket, more = saves(gains).rpartition(")")
@@ -156,13 +172,15 @@ def exact_bests(chosen: Chosen, beside: ad.Beside) -> str:
     parts += [f"Exact best: {', '.join(bests)}."] if bests else []
     rules = by_interval((("Young", beside.young), ("Daly", beside.daly)))
     thumb = ", ".join(f"{q.and_join(names)} {x}" for x, names in rules.items())
-    return " ".join([*parts, f"Rules of thumb: {thumb}."])
+    return " ".join([*parts, *([f"Rules of thumb: {thumb}."] if thumb else [])])
 
 
 def by_interval(found: Iterable[tuple[str, float]]) -> dict[str, list[str]]:
     """What shares an interval, as it is shown."""
     groups = dict[str, list[str]]()
     for name, x in found:
+        if math.isinf(x):
+            continue
         groups.setdefault(show(x, "s", 2), []).append(name)
     return groups
 

@@ -194,7 +194,7 @@ def show_range(
     low: float, high: float, unit_text: str, value: float = math.nan, digits: int = 3
 ) -> str:
     """Both ends in one unit, the letter once where both have it; with two digits, or with more if
-    they would be alike, or leave out the value, which is shown with so many digits beside them.
+    they would be alike; an end that would leave out the value with as many digits as that.
 
     >>> show_range(1.2e6, 7.4e6, "USD"), show_range(4.5e5, 2.9e6, "USD")
     ('1.2-7.4M', '450,000-2.9M')
@@ -205,15 +205,19 @@ def show_range(
     """
     scales = _SCALES.get(unit_text, ((0, per(unit_text), ""),))
     size, name = next((s, n) for least, s, n in scales if max(abs(low), abs(high)) >= least)
-    shown = float(f"{value / size:.{digits}g}")
-    for kept in range(2, 7):
-        least, most = (float(f"{end / size:.{kept}g}") for end in (low, high))
-        if least < most and not (least > shown or most < shown):
-            break
-    ends = [number(end / size, kept) for end in (low, high)]
+    shown = _rounded(value / size, digits)
+    pair = [low / size, high / size]
+    kept = next((n for n in range(2, 7) if _rounded(pair[0], n) < _rounded(pair[1], n)), 3)
+    outside = _rounded(pair[0], kept) > shown, _rounded(pair[1], kept) < shown
+    ends = [number(x, max(kept, digits) if out else kept)
+            for x, out in zip(pair, outside, strict=True)]  # fmt: skip
     if ends[0][-1:] == ends[1][-1:] and ends[0][-1:].isalpha() and ends[1] != "endless":
         ends[0] = ends[0][:-1]
     return f"{' to ' if low < 0 else '-'}".join(ends) + (f" {name}" if name else "")
+
+
+def _rounded(value: float, digits: int) -> float:
+    return float(f"{value:.{digits}g}")
 
 
 def per(unit_text: str) -> float:

@@ -13,7 +13,7 @@ from ckptcost.errors import InputError
 from ckptcost.questions.compare import compare
 from ckptcost.questions.model import model
 
-from .plans import folder, is_printed, said, value  # noqa: F401
+from .plans import JOB, folder, is_printed, said, value  # noqa: F401
 
 PRINTED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "tier": (("job.toml",), {"tier": ["flash-shared"]}),
@@ -65,7 +65,9 @@ def test_unknown_money_and_energy_are_neither_shown_nor_judged() -> None:
     answer = compare("bare.toml", "mode=sync")
     cost = value(answer, "cases", 0, "cost")
     assert cost != cost
-    assert not re.search("USD|kWh|costs|energy", said(answer))
+    assert not re.search("costs|energy", said(answer))
+    for words in ("Energy and emissions are not known", "Cost is not known", "cluster.gpu_price="):
+        assert said(answer).count(words) == 1
     assert [row[0] for row in answer.table("measures").rows][-1] == "GPU-h lost"
 
 
@@ -84,6 +86,40 @@ def test_it_is_called_better_if_19_of_20_draws_say_so(change: str) -> None:
     better = "is better: " in answer.says[0].words
     assert better == ("(-" not in saved)
     assert re.search(r"in (all|\d+ %|nearly all)( of)? draws", answer.says[0].words)
+
+
+def test_the_input_that_decides_moves_the_difference() -> None:
+    """The line of the bill that differs most hung on the fixed time of a save."""
+    job = JOB.replace('write = "25 GB/s"', 'write = "25 GB/s"\nread = "40 GB/s"')
+    Path("job.toml").write_text(job, encoding="utf-8")
+    note = said(compare("job.toml", tier=["nas-hdd"], mode="sync"))
+    assert "The difference depends most on the read rate" in note
+    note = said(compare("job.toml", "mode=async", mode="sync"))
+    assert "The difference depends most on the training speed lost" in note
+
+
+def test_a_price_of_the_whole_tier_is_named_and_no_dollar_is_won_by_it() -> None:
+    answer = compare("job.toml", "tier.standing_price=12 USD/h")
+    assert "no difference between them but what storage charges" in said(answer)
+    assert "B charges for the whole system, used or not (12 USD/h)" in said(answer)
+    assert value(answer, "cases", 0, "cost_apart") == pytest.approx(
+        value(answer, "cases", 1, "cost_apart")
+    )
+
+
+def test_plans_that_end_at_the_same_time_are_judged_by_the_rest() -> None:
+    cheaper = compare("job.toml", "gpu_price=1 USD/GPU-h").says[0].words
+    assert cheaper == "B is better: it ends at the same time and costs less in all draws."
+    assert "takes less energy in all draws" in compare("job.toml", "site.pue=1.01").says[0].words
+
+
+def test_a_change_of_the_second_tiers_turn_is_not_overruled() -> None:
+    assert "no difference" not in said(compare("small-8b", "second_every=3"))
+
+
+def test_of_three_plans_it_says_which_two_are_alike() -> None:
+    answer = compare("job.toml", "tier.write=25GB/s", "tier.write=2GB/s")
+    assert "no difference between A and B." in said(answer)
 
 
 def test_saved_answers_name_what_changed() -> None:

@@ -238,6 +238,47 @@ def test_11_what_does_not_work_is_not_advised(settings: list[str], code: str) ->
     assert any(each.command for each in answer.says)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["tier.capacity=128 TB", "policy.keep_last=200"],
+        ["tier.capacity=1.5 TB"],
+        ["run.wall_limit=20 min", "policy.mode=sync"],
+    ],
+)
+def test_11_what_is_to_be_typed_helps(settings: list[str]) -> None:
+    """Rounded to 130 checkpoints, 2 TB and 35 min it was refused again."""
+    flags: dict[str, Any] = {"interval": "30 min"}
+    (caution,) = [each for each in model("job.toml", set=settings, **flags).cautions if each.blocks]
+    remedy = caution.words.partition("--set ")[2].replace('"', "")
+    helped = model("job.toml", set=[*settings, remedy], **flags)
+    assert remedy
+    assert not [each for each in helped.cautions if each.blocks]
+
+
+@pytest.mark.parametrize(
+    ("settings", "remedy"),
+    [
+        (["policy.interval=5 days"], "ckptcost interval"),
+        (["tier.write=1 MB/s"], "ckptcost catalog tier"),
+        (["failures.mtbf=3 min", "policy.interval=1 min"], "--mtbf"),
+    ],
+)
+def test_11_the_remedy_is_about_the_cause(settings: list[str], remedy: str) -> None:
+    answer = model("job.toml", set=["policy.mode=sync", *settings])
+    (caution,) = [each for each in answer.cautions if each.blocks]
+    assert remedy in caution.words
+
+
+def test_11_no_interval_is_advised_to_a_run_that_never_ends() -> None:
+    printed = text(interval("job.toml", set=["tier.write=1 MB/s", "policy.mode=sync"]), width=80)
+    assert not re.search("endless|Save every|How sure", printed)
+
+
+def test_11_memory_of_the_job_that_is_not_known_is_not_0() -> None:
+    assert "itself: not known" in said(interval("job.toml", set=["cluster.node_ram=8 GB"]))
+
+
 def test_11_one_save_fits_before_the_wall_limit() -> None:
     answer = interval("job.toml", set=["run.wall_limit=20 min"])
     every, lag = (value(answer, "cases", 0, key) for key in ("interval", "safe"))
@@ -263,7 +304,9 @@ def test_12_no_verdict_on_what_is_unknown() -> None:
     for answer in (interval("bare.toml"), compare("bare.toml", "mode=sync")):
         printed = text(answer, width=80)
         assert "every objective" not in printed
-        assert not re.search("kWh|USD|carbon", printed.replace('"2.50 USD"', ""))
+        concluded, lacking = printed.split("Energy and emissions are not known")
+        assert not re.search("kWh|USD|carbon", concluded)
+        assert "--set cluster.gpu_price=" in lacking
 
 
 def test_12_a_rate_of_ones_own_is_no_vendors_claim() -> None:

@@ -16,15 +16,14 @@ import pytest
 from ckptcost.advice import advise
 from ckptcost.answer import Answer, Say, Table
 from ckptcost.errors import InputError
-from ckptcost.plan import grid
 from ckptcost.plan.bill import LINES, QUANTITIES
 from ckptcost.questions import common as q
 from ckptcost.questions.model import answer as again
 from ckptcost.questions.model import model
-from ckptcost.questions.over import axis_of
+from ckptcost.questions.over import Points, axis_of
 from ckptcost.scenario.figures import Figure
 from ckptcost.scenario.units import per, show
-from ckptcost.study import MEASURES, Study, read
+from ckptcost.study import MEASURES, Study
 from ckptcost.write import text
 
 from .plans import cell
@@ -350,9 +349,9 @@ def test_each_point_is_the_plan_alone(job: str, path: str, values: tuple[float, 
     ]
     study = Study({str(i): each for i, each in enumerate(points)}, 32)
     # the base has the figure, as `cases_of` makes it
-    [found] = grid.outcomes(points[0], {path: np.array(values)}, 32)
+    found = Points(points[0], {path: np.array(values)}, 32)
     for measure in MEASURES:
-        mine, theirs = read(measure, found), study.of(measure, drawn=True)
+        mine, theirs = found.of(measure, drawn=True), study.of(measure, drawn=True)
         np.testing.assert_allclose(mine, theirs, rtol=1e-12, err_msg=measure)
 
 
@@ -401,3 +400,80 @@ def test_tiers_and_counts() -> None:
     table = found.table("cases")
     assert len(table.rows) == 40
     assert column(table, "saves") == pytest.approx(column(table, "policy.saves"))
+
+
+def grid_of(*axes: str, job: str = LLAMA, **flags: Any) -> tuple[Answer, list[Any]]:
+    """The answer, and the code of what each plan warns of."""
+    found = model(job, over=axes, **flags)
+    table = found.table("cases")
+    at = [each.key for each in table.columns].index("caution")
+    return found, [row[at] for row in table.rows]
+
+
+def test_a_grid_recommends_nothing_whose_limit_is_unknown() -> None:
+    """gcs-standard was the cheapest, at the rate of one client times 2,048 nodes."""
+    found, codes = grid_of("tier=flash-shared,gcs-standard", "keep_last=1,3", draws=64)
+    assert codes == ["", "", "LIMIT_UNKNOWN", "LIMIT_UNKNOWN"]
+    assert "Least cost of plans whose limit is known: flash-shared" in words(found)
+    assert [row[0] for row in found.table("plans").rows][2:] == ["gcs-standard *"] * 2
+    alone, _ = grid_of("tier=gcs-standard", "keep_last=1,3", draws=64)
+    assert "No plan here can be recommended" in words(alone)
+
+
+def test_a_grid_recommends_nothing_that_does_not_work() -> None:
+    found, codes = grid_of("wall_limit=10min,2h", "keep_last=1,9", job="job.toml", draws=64)
+    assert codes == ["NO_SAVE_BEFORE_LIMIT"] * 2 + [""] * 2
+    assert "Least cost: wall limit 2 h" in words(found)
+    stop = next(each for each in found.says if "do not work: 2 of 4" in each.words)
+    assert stop.command.startswith("--set run.wall_limit=")
+    useful = column(found.table("plans"), "goodput")
+    assert useful[:2] == ["does not work"] * 2
+    small = ["tier.write=1,25", "capacity=2TB,9TB"]
+    assert grid_of(*small, job="job.toml", draws=64)[1] == ["CAPACITY", ""] * 2
+
+
+def test_a_grid_compares_dollars_that_are_alike_and_asks_what_is_implausible() -> None:
+    found = model(
+        LLAMA, over=["tier=flash-shared,aws-fsx-p2-125:100TiB", "keep_last=1,3"], draws=64
+    )
+    assert "Least cost before rent" in words(found)
+    assert "for all that is provisioned (" in words(found)
+    assert model("job.toml", over=["write=1GB/s,25TB/s"], draws=64).says[0].label == "Check first"
+
+
+def test_a_given_mtbf_does_not_follow_the_size() -> None:
+    given = model("job.toml", over=["gpus=500,5000"], mtbf="20 h", draws=64)
+    assert "A failure comes every 20 h at every size. Leave mtbf out" in words(given)
+    assert "at every size" not in words(model("job.toml", over=["gpus=500,5000"], draws=64))
+
+
+@pytest.mark.parametrize("axes", [["gpus=1:1000000:1", "saves=1,2,3"], ["gpus=1:1000:1"]])
+def test_more_than_memory_holds_is_refused(axes: list[str]) -> None:
+    with pytest.raises(InputError, match=r"too many|too much"):
+        model("job.toml", over=axes, draws=100_000)
+
+
+def test_a_plan_without_room_says_so_first_and_meets_no_target() -> None:
+    found = model("job.toml", set=["tier.capacity=3 TB"], require=["goodput>=0.1"], draws=64)
+    assert found.says[0].words.startswith("This plan does not work as it stands. There is no room")
+    assert found.says[0].command == "--set policy.keep_last=2"
+    assert "as the plan does not work" in found.missed[0]
+    assert "Probably better" not in words(found)
+
+
+def test_what_is_not_known_is_no_miss_in_all_draws() -> None:
+    """It was "met in no draw (kWh -)"."""
+    found = model("unknown.toml", require=["energy<=1000 kWh"], draws=64)
+    assert found.missed == ["5 GB/s: energy<=1000 kWh cannot be said: energy is not known"]
+
+
+def test_capacity_that_is_provisioned_is_rented_however_much_is_kept() -> None:
+    found = model(LLAMA, tier=["aws-fsx-p2-125:100TiB"], draws=64)
+    groups = [row[0] for row in found.table("where").rows]
+    assert "renting the tier's capacity" in groups
+    assert not [each for each in groups if str(each).startswith("keeping")]
+
+
+def test_a_run_that_gets_nowhere_has_no_endless_amounts() -> None:
+    found = model("job.toml", set=["tier.write=1 MB/s", "policy.mode=sync"], draws=64)
+    assert "endless" not in words(found)

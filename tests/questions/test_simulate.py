@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +141,28 @@ def test_asked_again() -> None:
     found = simulate("job.toml", runs=60, failures="record.csv", seed=3)
     Path("record.csv").unlink()
     assert text(again(found.cases, **found.options), detail=True) == text(found, detail=True)
+
+
+@pytest.mark.parametrize(
+    ("flags", "command"),
+    [
+        ({"job": LLAMA, "tier": ["local-nvme-4xgen5"]}, "--set second_tier.id=object-store"),
+        ({"set": ["tier.capacity=3 TB"]}, "--set policy.keep_last=2"),
+        ({"interval": "2 h", "set": ["run.wall_limit=1 h"]}, "--set run.wall_limit="),
+        ({"set": ["failures.mtbf=2 min"]}, "--mtbf"),
+    ],
+)
+def test_a_plan_that_does_not_work_is_not_walked(flags: dict[str, Any], command: str) -> None:
+    found = simulate(**{"job": "job.toml", "require": ["goodput>=0.01"], **flags})
+    assert found.says[0].words.startswith("This plan does not work as it stands.")
+    assert command in found.says[0].command
+    assert found.missed
+    assert not found.tables
+
+
+def test_draws_that_hardly_end_count_against_a_target() -> None:
+    """They were left out, and luck alone was what remained: 29 % of draws meet it."""
+    found = simulate("micron-100k", runs=1000, require=["goodput>=0.59"], sure=0.9)
+    assert found.missed
+    assert re.search("hardly end and count as 0 %", found.says[2].words)
+    assert cell(found, "useful training", "both").low < 0.3
