@@ -81,7 +81,7 @@ READ: dict[str, Callable[[Study], Array]] = {
     "read, GB/s": lambda s: ph.rate(s.w, s.w.tier, "read") / GB,
     "mtbf, h": lambda s: 1.0 / s.stated.plan.rate / HOUR,
     "mtbf, min": lambda s: 1.0 / s.stated.plan.rate / MIN,
-    "best, min": lambda s: s.best("time") / MIN,
+    "best, min": lambda s: evaluate.best(s.w, s.stated.plan, "time") / MIN,
     "Daly, min": lambda s: np.array([beside(s.scenarios[0]).daly / MIN]),
     "cadence": lambda s: s.stated.wall / s.stated.saves,
     "stall share": lambda s: s.stated.rhythm.stall / (s.stated.wall / s.stated.saves),
