@@ -105,7 +105,7 @@ def printed(table: Table, detail: bool = False) -> list[Part]:
 
 def _parts(column: Column, cells: list[Cell]) -> list[Part]:
     """The texts of a column; a range or a bar beside the value makes a second one."""
-    header = column.header
+    header = visible(column.header)
     if not (column.unit in ("text", "count", *SCALED) or column.unit in header):
         header = f"{header}, {column.unit}".removeprefix(", ")
     numbers = [_number(cell) for cell in cells]

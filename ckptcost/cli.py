@@ -33,6 +33,9 @@ Exit codes: 0 done, 2 wrong input, 3 a target is missed, 4 output not written,
 def main(arguments: Iterable[str] | None = None) -> int:
     """Answer one command line; the value is the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    for name in ("stdout", "stderr"):  # closed by who started us: what is said goes nowhere
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # data is UTF-8 whatever the locale says
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")

@@ -137,7 +137,12 @@ def _report(words: Words) -> Words | None:
 
 def _export(words: Words) -> Words | None:
     asked = places(words)
-    return None if not asked or is_answer(asked[0]) else ["export", *words]
+    if not asked or is_answer(asked[0]):
+        return None
+    if not is_run(asked[0]) and not _holds(asked[0], b"ckptcost") and Path(asked[0]).suffix:
+        remedy = "write one with ckptcost model JOB -o plan.json"
+        raise InputError("is no answer of ckptcost's and no recording", asked[0], remedy)
+    return ["export", *words]
 
 
 def _compare(words: Words) -> Words | None:
@@ -163,11 +168,16 @@ FORMS: dict[str, Callable[[Words], Words | None]] = {
 
 def is_answer(name: str) -> bool:
     """A file that holds an answer of this edition."""
+    return _holds(name, SCHEMA)
+
+
+def _holds(name: str, text: bytes) -> bool:
+    """A file that has a text near its beginning."""
     path = Path(name)
-    if path.suffix != ".json" or not path.is_file():
+    if not path.is_file():
         return False
     with path.open("rb") as file:
-        return SCHEMA in file.read(65536)
+        return text in file.read(65536)
 
 
 def is_run(name: str) -> bool:

@@ -21,9 +21,11 @@ from ckptcost.scenario.schema import KEYS, Array, World
 from ckptcost.scenario.units import show, show_range, split
 
 FEW_CASES = 4
-MANY_DRAWS, DRAWS = 8192, 4096
+MANY_DRAWS, DRAWS, FEWEST_DRAWS = 8192, 4096, 256
 """the ends of a range are shown with two digits, which 4,096 draws do not always settle; more cases
 than a few would take too long with twice as many"""
+MOST_DRAWS, MOST_VALUES = 200_000, 2_000_000
+"""draws, and plans times draws, that memory is spent on"""
 AHEAD = 0.1
 """a run that keeps less of its time for useful training makes next to no headway: nothing is
 recommended from such runs"""
@@ -127,8 +129,11 @@ class Study:
             problem = "three tiers have no closed form"
             raise InputError(problem, "third_tier", "ask ckptcost simulate")
         self.names, self.scenarios = list(cases), list(cases.values())
-        few = len(cases) <= FEW_CASES
-        self.draws = (MANY_DRAWS if few else DRAWS) if draws is None else draws
+        fitting = max(FEWEST_DRAWS, min(DRAWS, MOST_VALUES // max(len(cases), 1)))
+        usual = MANY_DRAWS if len(cases) <= FEW_CASES else fitting
+        self.draws = usual if draws is None else draws
+        if not 0 <= self.draws <= MOST_DRAWS:
+            raise InputError(f"{draws:,} is out of range", "draws", f"give 0 to {MOST_DRAWS:,}")
         self._seen: dict[tuple[str, bool], Array] = {}
         self.unsaid: set[int] = set()
         """cases whose run cannot be billed, since they lose what they rely on"""

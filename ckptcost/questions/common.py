@@ -18,13 +18,11 @@ from ckptcost.scenario.figures import Figure, read_section
 from ckptcost.scenario.resolve import Scenario
 from ckptcost.scenario.schema import CADENCES, KEYS
 from ckptcost.scenario.units import parse, show
-from ckptcost.study import MEASURES, Study, Verdict, unit_of, verdict
+from ckptcost.study import MEASURES, MOST_DRAWS, MOST_VALUES, Study, Verdict, unit_of, verdict
 
 DEFAULT = "gpt4-scale-2tb"
 SURE = 0.5
 """a target is met if it is met in half of the draws, unless --sure asks for more"""
-MOST_DRAWS, MOST_VALUES = 200_000, 2_000_000
-"""of one plan, and plans times draws: more would take many GB of memory"""
 
 
 class Flag(NamedTuple):

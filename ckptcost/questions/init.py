@@ -23,7 +23,7 @@ write = "25 GB/s"             # of the whole system; ckptcost catalog lustre
 [cluster]
 id = "h100-1024"              # ckptcost catalog cluster
 gpus = 512
-gpu_price = "2.50 USD"        # yours; list price if left out
+gpu_price = "2.50 USD/GPU-h"  # yours; list price if left out
 [failures]
 mtbf = "20 h"                 # yours; estimated from the size if left out
 [policy]

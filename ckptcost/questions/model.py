@@ -42,6 +42,10 @@ def model(
         del flags["mode"]
     asked = [bool(over), inputs, bool(dir)].count(True)
     q.demand(asked <= 1, "--over, --inputs and --dir are three questions", "model", "ask for one")
+    unjudged = not (asked and flags.get("require"))
+    q.demand(
+        unjudged, "is judged for plans alone", "--require", "leave out --over, --inputs, --dir"
+    )
     options: dict[str, Any] = {"typed": q.typed(job, flags)} | q.options_of(flags)
     if over:
         axes = shlex.join(word for each in over for word in ("--over", each))

@@ -21,8 +21,8 @@ PACKAGE = Path(__file__).resolve().parents[1]
 BUNDLED = PACKAGE / "_bundled"
 SHIPPED = Path(os.environ.get("CKPTCOST_HOME") or (BUNDLED if BUNDLED.is_dir() else PACKAGE.parent))
 """the folder of models/ and data/: $CKPTCOST_HOME, else the wheel's, else the checkout's"""
-_CONFIG = f"{os.environ.get('XDG_CONFIG_HOME', '~/.config')}/ckptcost"
-OWN = Path(os.environ.get("CKPTCOST_USER") or _CONFIG).expanduser()
+_CONFIG = f"{os.environ.get('XDG_CONFIG_HOME') or '~/.config'}/ckptcost"
+OWN = Path(os.path.expanduser(os.environ.get("CKPTCOST_USER") or _CONFIG))
 """the user's folder, where calibrated tiers are"""
 FOLDERS = {
     "checkpoint": "checkpoints",
@@ -151,6 +151,11 @@ def _from_file(kind: str, name: str) -> Entry:
     figures = read_section(kind, own, path.name)
     said = {k: with_source(v, basis, source, f"{kind} {name}") for k, v in figures.items()}
     title, claims = text_of(raw, "name", name, path.name), tuple(raw.get("claim", ()))
+    for claim in claims:
+        for needed in ("what", "value", "size"):
+            if not isinstance(claim, dict) or not isinstance(claim.get(needed), str):
+                remedy = 'write what = "energy", value = "3 kWh", size = "2 TB" below [[claim]]'
+                raise InputError(f"a claim has no {needed}", path.name, remedy)
     return Entry(kind, name, title, said, raw.get("about", {}), claims)
 
 

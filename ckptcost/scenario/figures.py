@@ -140,6 +140,8 @@ def _word(value: Any, section: str, key: str) -> str | bool:
     if not isinstance(value, str | bool):
         raise InputError(f"{_kind(value)} is no name", remedy='write it in quotes: "..."')
     value = {"true": True, "false": False}.get(str(value).lower(), value)
+    if isinstance(value, bool) and not options:
+        raise InputError("true or false is no name", remedy='write it in quotes: "..."')
     if options and value not in options:
         raise unknown_name("choice", str(value), map(str, options))
     if isinstance(value, str) and not value.isprintable():
