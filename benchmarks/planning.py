@@ -25,7 +25,13 @@ PAIRS = {
 """what is shown, the words of today's command, and those of the first edition's"""
 SECOND = [sys.executable, "-m", "ckptcost"]
 FIRST = [sys.executable, "-c", "from ckptcost.first.cli.main import main; main()"]
-GRID = ["--over", "tier.write=4GB/s:400GB/s:4GB/s", "--over", "policy.interval=60s:60000s:60s"]
+GRID = [
+    PRESET,
+    "--over",
+    "tier.write=4GB/s:400GB/s:4GB/s",
+    "--over",
+    "policy.interval=60s:60000s:60s",
+]
 
 
 def processor(*words: str) -> float:

@@ -142,7 +142,8 @@ def typed(job: str, flags: Flags) -> str:
         if flag not in JUDGED:
             several = [value] if isinstance(value, (str, int, float)) else value
             name = "--" + flag.replace("_", "-")
-            words += [word for each in several for word in (name, str(each))]  # type: ignore[attr-defined]
+            listed: Any = several
+            words += [word for each in listed for word in (name, str(each))]
     return shlex.join(words)
 
 

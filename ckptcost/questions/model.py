@@ -25,7 +25,7 @@ def model(
         q.Flag("a grid of plans, e.g. tier.write=2GB/s:40GB/s; may repeat", "KEY=VALUES"),
     ] = (),
     inputs: Annotated[bool, q.Flag("which inputs decide, and what to measure first")] = False,
-    dir: Annotated[str, q.Flag("whether the checkpoints fit into this folder", "PATH")] = "",  # noqa: A002
+    dir: Annotated[str, q.Flag("whether they fit into this folder", "PATH")] = "",  # noqa: A002
     **flags: Unpack[q.Flags],
 ) -> Answer:
     """What the checkpoints of a job cost: one of them, all of them, the whole run.
