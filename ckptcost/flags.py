@@ -138,6 +138,9 @@ def parsed(
     parser: ArgumentParser, function: Callable[..., Any], words: Sequence[str]
 ) -> tuple[list[Any], dict[str, Any]]:
     """What stands in its place, and the flags that are given. A job may also be given as -s."""
+    for word in words:
+        if word.endswith("=--"):  # argparse of 3.11 makes an empty list of it
+            raise InputError("-- is no value", word.removesuffix("=--"), "give one")
     options, places = vars(parser.parse_intermixed_args(words)), list[Any]()
     jobs = options.pop("alias", [])
     for each in parameters_of(function):
