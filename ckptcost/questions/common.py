@@ -80,6 +80,8 @@ def check(flags: Flags) -> None:
     """Flags that are no figures."""
     sure, draws = flags.get("sure", SURE), flags.get("draws", 0)
     demand(0 < sure <= 1, f"{sure:g} is no share of draws", "--sure", "write e.g. --sure 0.95")
+    asked = "sure" in flags and draws == 0 and "draws" in flags
+    demand(not asked, "has no draws to count", "--sure", "leave out --draws 0")
     few = draws is None or 0 <= draws <= MOST_DRAWS
     demand(few, f"{draws:,} is out of range", "--draws", f"give 0 to {MOST_DRAWS:,}")
     for target in flags.get("require", ()):

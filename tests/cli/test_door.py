@@ -127,6 +127,7 @@ WRONG = {
     "not a measure": ["--require", "goodputt>=0.9"],
     "no limit": ["--require", "goodput"],
     "more than all": ["--sure", "2"],
+    "sure without draws": ["--sure", "0.9", "--draws", "0"],
     "too many draws": ["--draws", "1e9"],
     "no such flag": ["--tiers", "nas-hdd"],
     "no such format": ["-f", "xml"],
